@@ -1,11 +1,11 @@
 """Annotation of mutated IGH reads: V gene, junction and speed at 0 to 15 % of mutated bases.
 
-    python benchmarks/annotate_igh.py --germline IGH [--reads N] [--length N]
+    python benchmarks/annotate_igh.py [--germline SETS] [--reads N] [--length N] [--igblast TABLE]
 
-IGH is a germline set (a name, a file or a folder). Each gene is as frequent as any other. Reads begin in V
-and end 30 bases behind J. `uniform` mutations hit each base of V to J alike, `hot spots` the middle of WRC
-and GYW five times and that of WA and TW three times as often as other bases; half of them are transitions.
-Speeds are processor time of one thread, without reading and writing of files.
+SETS are germline sets (names, files or folders with commas between); reads are made of the first one, each
+gene as frequent as any other. They begin in V and end 30 bases behind J. `uniform` mutations hit each base of
+V to J alike, `hot spots` the middle of WRC and GYW five times and that of WA and TW three times as often as
+other bases; half of them are transitions. Speeds are processor time of one thread, without files.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ import random
 import re
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from annotation_accuracy import Share, genes
+from annotation_accuracy import Row, Share, genes, table
 from support.molecule_simulation import random_sequence, simulate_productive
 from support.read_library import block_of
 
-from plait.vdj.germline import GermlineSet, load_germline
-from plait.vdj.reads.annotator import ReadAnnotator
+from plait.vdj.germline import GermlineSet
+from plait.vdj.reads.annotator import ReadAnnotator, germlines_of
 from plait.vdj.reads.rearrangements import AnnotationSettings
 
 _TAIL = 30
@@ -92,10 +93,13 @@ def compared(annotator: ReadAnnotator, reads: Sequence[Truth], repeat: int) -> s
     return _line(rows, reads, len(reads) / seconds)
 
 
+_REGIONS = ("fwr1", "cdr1", "fwr2", "cdr2", "fwr3", "cdr3", "fwr4")
+#: Percent of identity with V from which IgBLAST's call is of the species.
+_ALIKE = 80.0
 _WANTED = ["v_call", "j_call", "junction", "annotation_status"]
 
 
-def _line(rows: Sequence[dict[str, Any]], reads: Sequence[Truth], speed: float) -> str:
+def _line(rows: Sequence[Row], reads: Sequence[Truth], speed: float) -> str:
     n = len(reads)
     first = listed = allele = j = junction = ok = 0
     for row, truth in zip(rows, reads, strict=True):
@@ -110,21 +114,49 @@ def _line(rows: Sequence[dict[str, Any]], reads: Sequence[Truth], speed: float) 
     return "  ".join(f"{share:7.2%}" for share in shares) + f"  {speed:9,.0f}"
 
 
+def beside_igblast(path: Path, annotator: ReadAnnotator) -> Iterator[str]:
+    """A line for each locus: how many calls and regions are the same, of those that both have."""
+    peers = [
+        row for row in table(path) if row["productive"] == "T" and float(row["v_identity"] or 0) >= _ALIKE
+    ]
+    block = block_of([row["sequence"] for row in peers])
+    rows = annotator.annotate(block)[0].to_pylist()
+    for locus in sorted({row["locus"] for row in peers}):
+        pairs = [(peer, row) for peer, row in zip(peers, rows, strict=True) if peer["locus"] == locus]
+        text = [f"{locus} {len(pairs):,} rows", f"locus {sum(row['locus'] == locus for _, row in pairs):,}"]
+        for name in ("v_call", "j_call", "junction", *_REGIONS):
+            both = [(peer[name], row[name]) for peer, row in pairs if peer[name] and row[name]]
+            same = sum(_same(name, *own) for own in both)
+            text.append(f"{name} {same:,}/{len(both):,}")
+        yield ", ".join(text)
+
+
+def _same(name: str, theirs: str, ours: str) -> bool:
+    return not set(genes(theirs)).isdisjoint(genes(ours)) if name.endswith("_call") else theirs == ours
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--germline", required=True)
+    parser.add_argument("--germline", default="human_igh")
+    parser.add_argument("--igblast", type=Path, help="AIRR table of IgBLAST's (.tsv.gz), mouse")
     parser.add_argument("--reads", type=int, default=2000)
     parser.add_argument("--length", type=int, action="append", help="bases of a read; 0: all of V to J")
     parser.add_argument("--rate", type=float, action="append", help="shares of mutated bases")
     parser.add_argument("--repeat", type=int, default=2)
     options = parser.parse_args()
-    germline = load_germline(options.germline)
-    annotator = ReadAnnotator([germline], settings=AnnotationSettings(max_error_rate=0.3))
+    germlines = germlines_of(options.germline)
+    germline, settings = germlines[0], AnnotationSettings(max_error_rate=0.3)
+    annotator = ReadAnnotator(germlines, settings=settings)
     print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
-    print(f"{germline.name}: {len(germline.v)} V, {options.reads:,} reads a line")
+    if options.igblast is not None:
+        print("rows that IgBLAST calls productive, V identity 80 % and more, against all sets of the mouse")
+        regions = AnnotationSettings(max_error_rate=0.3, regions=True)
+        for line in beside_igblast(options.igblast, ReadAnnotator(germlines_of("mouse"), settings=regions)):
+            print(line, flush=True)
+    print(f"{germline.name}, of {len(germlines)} sets: {len(germline.v)} V, {options.reads:,} reads a line")
     print("length  mutations           V gene   first   allele   J gene  junction  ok        reads/s")
     for length in options.length or [0, 250]:
         for hot in (False, True):

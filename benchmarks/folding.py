@@ -1,7 +1,7 @@
 """RNA folding beside ViennaRNA: processor time of both on one core in the same run, and their answers.
 
 ``python benchmarks/folding.py --peer /path/to/python`` names an interpreter that has ViennaRNA,
-which is no part of plait.
+which is no part of plait; with ``--linearfold`` pylinearfold, whose energies are of the best it finds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ for kind, sequences, repeats in told:
         begun = time.process_time()
         energies = []
         for s in sequences:
-            if kind == "mfe":
+            if kind == "beam":
+                import pylinearfold
+                energies.append(pylinearfold.fold(s)["free_energy"])
+            elif kind == "mfe":
                 energies.append(RNA.fold(s)[1])
             else:
                 model = RNA.md()
@@ -50,7 +53,7 @@ def sequences(count: int, bases: int) -> list[str]:
 
 def ours(kind: str, given: list[str]) -> list[float]:
     """Energies of least energy, or of ensembles with or without probabilities of pairs."""
-    if kind == "mfe":
+    if kind in ("mfe", "beam"):
         return list(map(float, mfe(given, threads=1).energies))
     found = partition(given, probabilities=kind == "pairs", threads=1)
     return [one.ensemble_energy for one in found]
@@ -72,6 +75,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", help="an interpreter that has ViennaRNA")
     parser.add_argument("--long", action="store_true", help="3,000 bases, too")
+    parser.add_argument("--linearfold", action="store_true", help="least energies beside LinearFold's, alone")
     options = parser.parse_args()
     work = [("mfe", sequences(1, 76), 20), ("mfe", sequences(512, 76), 2), ("mfe", sequences(1, 500), 4)]
     work += [("mfe", sequences(1, 1000), 3), ("sum", sequences(64, 76), 2), ("sum", sequences(1, 500), 3)]
@@ -79,6 +83,8 @@ def main() -> None:
     work += [("pairs", sequences(1, 1000), 2)]
     if options.long:
         work += [("mfe", sequences(1, 3000), 1), ("pairs", sequences(1, 3000), 1)]
+    if options.linearfold:
+        work = [("beam", sequences(1, bases), 2) for bases in (500, 1000, 2000, 3000, 5000)]
     peer = {}
     if options.peer:
         done = subprocess.run(
@@ -87,7 +93,7 @@ def main() -> None:
         told = json.loads(done.stdout)
         peer = told["found"]
         print(f"ViennaRNA {told['version']}; its sums include the least energy, as plait's do")
-    print(f"{'work':<20} {'plait':>12} {'ViennaRNA':>12} {'ratio':>7}  largest difference, kcal/mol")
+    print(f"{'work':<20} {'plait':>12} {'the peer':>12} {'ratio':>7}  largest difference, kcal/mol")
     for kind, given, repeats in work:
         name = f"{kind} {len(given)} x {len(given[0])}"
         seconds, energies = best_time(lambda kind=kind, given=given: ours(kind, given), repeats)

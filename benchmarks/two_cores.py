@@ -26,15 +26,15 @@ INPUTS = (
 )
 #: Command lines, without their output.
 COMMANDS = (
-    "find guides.fa genome.fa --mismatches 5 -o {0}.tsv",
-    "find guides.fa genome.fa --errors 3 --edits -o {0}.tsv",
-    "find guides.fa genome.fa --mismatches 4 --pam NGG --dna-bulges 1 --rna-bulges 1 -o {0}.tsv",
+    "find guides.fa genome.fa --mismatches 5 --device cpu -o {0}.tsv",
+    "find guides.fa genome.fa --errors 3 --edits --device cpu -o {0}.tsv",
+    "find guides.fa genome.fa --mismatches 4 --pam NGG --dna-bulges 1 --rna-bulges 1 --device cpu -o {0}.tsv",
     "map reads.fastq genome.index --errors 0 -o {0}.sam",
     "map reads.fastq genome.index --errors 3 -o {0}.bam",
     "map reads.fastq genome.index --errors 5 -o {0}.bam",
-    "fold short.fa -o {0}.txt",
-    "fold short.fa --probabilities -o {0}.txt",
-    "fold long.fa -o {0}.txt",
+    "fold short.fa --device cpu -o {0}.txt",
+    "fold short.fa --probabilities --device cpu -o {0}.txt",
+    "fold long.fa --device cpu -o {0}.txt",
     "vdj annotate receptors.fastq.gz --germline mouse_trb -o {0}.tsv",
     "vdj count junctions.parquet --germline human_trb --device cpu -o {0}.parquet",
     "vdj pgen junctions.parquet --model human_TRB --device cpu --of nt -o {0}.parquet",
@@ -44,9 +44,9 @@ COMMANDS = (
 def _write_inputs() -> None:
     rng = np.random.default_rng(11)
     letters = np.frombuffer(b"ACGT", np.uint8)
-    genome = letters[rng.integers(0, 4, 20_000_000)]
-    genome[11_000_000:12_000_000] = genome[1_000_000:2_000_000]
-    texts = {name: genome[k : k + 10_000_000] for name, k in (("one", 0), ("two", 10_000_000))}
+    genome = letters[rng.integers(0, 4, 80_000_000)]
+    genome[51_000_000:52_000_000] = genome[1_000_000:2_000_000]
+    texts = {name: genome[k : k + 40_000_000] for name, k in (("one", 0), ("two", 40_000_000))}
     Path("genome.fa").write_bytes(
         b"".join(b">%s\n%s\n" % (n.encode(), t.tobytes()) for n, t in texts.items())
     )
@@ -58,9 +58,9 @@ def _write_inputs() -> None:
                 changed = rng.integers(0, 100, 2)
                 read[changed] = letters[rng.integers(0, 4, 2)]
             file.write(b"@r%d\n%s\n+\n%s\n" % (number, read.tobytes(), b"I" * 100))
-    guides = [genome[k : k + 20].tobytes() for k in places[:30]]
+    guides = [genome[k : k + 20].tobytes() for k in places[:100]]
     Path("guides.fa").write_bytes(b"".join(b">g%d\n%s\n" % pair for pair in enumerate(guides)))
-    for name, count, length in (("short", 8000, 76), ("long", 24, 1200)):
+    for name, count, length in (("short", 40000, 76), ("long", 24, 1200)):
         texts = (letters[rng.integers(0, 4, length)].tobytes() for _ in range(count))
         Path(f"{name}.fa").write_bytes(b"".join(b">s%d\n%s\n" % pair for pair in enumerate(texts)))
     simulated = ["--clones", "4000", "--reads", "120000", "--seed", "5", "-o", "receptors.fastq.gz"]

@@ -21,6 +21,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -365,6 +366,12 @@ def genome_genes(records: Iterable[Record], locus: str, segment: Segment, known:
     return [record for _, record in found.values()]
 
 
+def by_place(d: Iterable[Allele]) -> tuple[tuple[str, str], ...]:
+    """Pairs of human IGHD genes in the order of the locus, which the number behind the hyphen is."""
+    genes = sorted({allele.gene for allele in d}, key=lambda gene: int(gene.partition("-")[2]))
+    return tuple(combinations(genes, 2))
+
+
 def build(name: str, sources: Sources) -> GermlineSet:
     """One germline set."""
     species, _, locus = name.partition("_")
@@ -381,7 +388,7 @@ def build(name: str, sources: Sources) -> GermlineSet:
         j=j,
         c=c,
         d_j_order=dict(D_J_ORDER.get(name, {})),
-        d_d_order=D_D_ORDER.get(name),
+        d_d_order=D_D_ORDER.get(name) or (by_place(d) if name == "human_igh" else None),
     )
 
 

@@ -17,6 +17,7 @@ Errors carry their facts as attributes, so that callers need not parse text.
 
 from __future__ import annotations
 
+import copyreg
 import math
 from collections.abc import Iterable
 
@@ -40,11 +41,7 @@ class PlaitError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Errors travel between processes whole; by default they would be made anew of their text alone."""
-        return _remade, (type(self), self.args), self.__dict__
-
-
-def _remade(kind: type[PlaitError], args: tuple[object, ...]) -> PlaitError:
-    return kind.__new__(kind, *args)
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class InvalidInput(PlaitError, ValueError):

@@ -41,8 +41,8 @@ FILES: dict[str, tuple[str, bytes, tuple[str, ...]]] = {
     ),
     "other-layout": (
         "in.tsv",
-        b"CDR3.nt\tV.name\tJ.name\n",
-        ("in.tsv", "expected layout 'airr'", "choose it with --layout immunarch"),
+        b"CDR3.nt\tV.name\n",
+        ("in.tsv", "expected layout 'airr'", "--column junction=NAME"),
     ),
     "ragged-short": (
         "in.tsv",

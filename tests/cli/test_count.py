@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from plait import __version__
+from plait.cli.options import ModelParameters, PathLimits
 from plait.vdj import STATUSES, PathModel, count_paths
 from plait.vdj.calls import STATUS_MEANINGS
 from plait.vdj.germline import load_germline
@@ -141,8 +142,10 @@ def test_layout(plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path) -> 
     names = {"junction": "CDR3.nt", "v_call": "V.name", "j_call": "J.name", "subject_id": "Sample"}
     path = write_tsv({names[name]: values for name, values in rows.items()})
     out = tmp_path / "out.tsv"
-    assert plait("vdj", "count", path, *BASE, "--layout", "immunarch", "-o", out).status == 0
-    assert out.read_text().startswith("CDR3.nt\tV.name\tJ.name\tSample\tstatus\tpath_count\t")
+    assert plait("vdj", "count", path, *BASE, "-o", out).status == 0
+    assert out.read_text().startswith(
+        "CDR3.nt\tV.name\tJ.name\tSample\trepertoire_id\tsubject_id\tv_call\tj_call\tjunction\tstatus\tpath_count\t"
+    )
 
 
 def test_the_summary(plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path) -> None:
@@ -183,6 +186,13 @@ def test_the_summary(plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path
     assert facts["renamed_columns"] == {"status": "input_status"}
     assert facts["rows"] == sum(facts["statuses"].values()) == 300
     assert pq.read_table(out)["input_status"].to_pylist() == ["mine"] * 300
+
+
+def test_limits_of_a_locus() -> None:
+    assert PathLimits().model_of("IGH").nu == 40
+    assert PathLimits().model_of("TRB").nu == PathLimits().model_of("").nu == 10
+    assert PathLimits(nu=7).model_of("IGH").nu == 7
+    assert ModelParameters(model="dp1").model_of("IGH").max_n == 10
 
 
 def test_every_status_has_a_meaning() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import shlex
 import signal
 import subprocess
@@ -46,6 +47,15 @@ def test_examples_are_command_lines(plait: Any, command: str, line: str) -> None
     assert bound.arguments or command in ("germline list",)
     shown = plait(*command.split(), "--help").out
     assert line in " ".join(shown.partition("For example:")[2].replace("\\\n", " ").split())
+
+
+def test_the_page_for_users_of_other_programs_has_command_lines(repository: Path) -> None:
+    page = (repository / "docs/coming-from.md").read_text(encoding="utf-8")
+    lines = re.findall(r"`(plait [^`]+)`", page)
+    assert len(lines) > 15
+    for line in lines:
+        _, bound, *_ = app.parse_args(shlex.split(line)[1:], exit_on_error=False, print_error=False)
+        assert bound.arguments, line
 
 
 def test_every_command_has_an_example() -> None:
@@ -164,7 +174,7 @@ def test_a_closed_pipe_is_quiet(start_plait: Any) -> None:
 
 
 def test_options_offer_what_there_is() -> None:
-    from plait.formats.rearrangements import LAYOUTS
+    from plait.formats.layouts import LAYOUTS
     from plait.vdj import calls, models
     from plait.vdj.chain import Overflow
     from plait.vdj.germline import germline_set
@@ -172,7 +182,7 @@ def test_options_offer_what_there_is() -> None:
     assert get_args(options.AmbiguousOption) == calls.AMBIGUITY_POLICIES
     assert get_args(options.ChainOption) == ("auto", *get_args(germline_set.Chain))
     assert get_args(options.EmptyDOption) == get_args(models.EmptyD)
-    assert get_args(options.LayoutOption) == tuple(LAYOUTS)
+    assert get_args(options.LayoutOption) == ("auto", *LAYOUTS)
     assert get_args(options.ModelOption) == get_args(models.ModelName)
     assert get_args(options.OverflowOption) == get_args(Overflow)
 

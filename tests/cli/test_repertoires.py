@@ -60,6 +60,24 @@ def test_bad_requests_leave_nothing(
     assert set(tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize("subjects", [2, 12])
+def test_figures(plait: Any, write_tsv: Any, tmp_path: Path, subjects: int) -> None:
+    columns = {name: values[:4] * (subjects // 2) for name, values in COLUMNS.items()}
+    columns["subject_id"] = [f"{name}{k // 4}" for k, name in enumerate(columns["subject_id"])]
+    words = ("--figures", tmp_path / "figures", "--replicates", "3", "--knots", "4")
+    found = plait("vdj", "diversity", write_tsv(columns), "-o", tmp_path / "out.tsv", *words)
+    assert (found.status, found.err) == (0, "")
+    names = ("diversity", "rarefaction", "v_by_subject")
+    paths = sorted(tmp_path.glob("figures/*"))
+    assert [path.name for path in paths] == [f"{name}.{kind}" for name in names for kind in ("png", "svg")]
+    texts = [path.read_text() for path in paths if path.suffix == ".svg"]
+    assert all(
+        "<script" not in text and "http" not in text.replace("http://www.w3.org", "") for text in texts
+    )
+    # With many subjects, curves have no names.
+    assert ["b0" in text for text in texts] == [True, subjects == 2, True]
+
+
 QUERY = {
     "junction_aa": ["CAF", "CAAAAF"],
     "v_call": ["TRBV1"] * 2,

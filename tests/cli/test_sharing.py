@@ -69,10 +69,24 @@ def test_no_rows(plait: Any, write_tsv: Any, tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "out.parquet").num_rows == 0
 
 
+def test_files_and_sheets_say_whose_rows_they_have(plait: Any, write_tsv: Any, tmp_path: Path) -> None:
+    columns = {name: values for name, values in COLUMNS.items() if name != "subject_id"}
+    paths = [write_tsv(columns).rename(tmp_path / f"{name}.tsv") for name in ("x", "y")]
+    out, by_subject = tmp_path / "out.parquet", tmp_path / "by.tsv"
+    words = ("--by-subject", by_subject, "-o", out)
+    assert plait("vdj", "sharing", *paths, *words).status == 0
+    assert {line.split("\t")[3] for line in by_subject.read_text().splitlines()[1:]} == {"x", "y"}
+    sheet = tmp_path / "sheet.csv"
+    sheet.write_text("file,subject,condition\nx.tsv,one,ill\ny.tsv,,well\n")
+    assert plait("vdj", "sharing", "--sheet", sheet, *words).status == 0
+    assert {line.split("\t")[3] for line in by_subject.read_text().splitlines()[1:]} == {"one", "y"}
+    found = plait("vdj", "sharing", "--sheet", sheet, *paths, *words)
+    assert (found.status, "one of both" in found.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("changes", "words", "message"),
     [
-        ({"subject_id": None}, (), "expected a column 'subject_id' that tells individuals apart"),
         ({}, ("--subject", "patient"), "expected a column 'patient'"),
         ({"junction": None}, (), "missing: junction"),
         ({"duplicate_count": ["1", "x", "2", "3", "4"]}, (), "expected whole numbers"),

@@ -271,7 +271,7 @@ def test_two_runs_do_not_share_a_folder(plait: Any, samples: Path, whole: Path) 
     [
         (["file", "none.tsv"], (), "line 2, column 'file': found 'none.tsv', which is no such file"),
         (["file", "good.tsv", "good.tsv"], (), "line 3, column 'file'"),
-        (["file", "no_subject.tsv"], (), "fill in subject_id in line 2 of the sheet"),
+        (["file", "no_subject.tsv"], ("--subject", "x"), "fill in subject_id in line 2 of the sheet"),
         (["file", "good.tsv"], ("--subject", "donor"), "expected a column 'donor'"),
         (["file", "good.tsv"], ("--layout", "immunarch"), "choose it with --layout airr"),
         (["file,subject_id", "good.tsv,x", "sheet.csv,x"], (), "sheet.csv: found the columns"),

@@ -31,11 +31,11 @@ from plait.align.database import DIGESTS, HEADER_BYTES, SECTIONS, build_database
 from plait.align.scoring import load_matrix
 from plait.errors import FormatError
 from plait.formats.checkpoints import Checkpoint
+from plait.formats.sheets import read_sample_sheet
 from plait.mapping.index import Index
 from plait.mapping.mapper import map_reads
 from plait.reports.page import read_study
 from plait.stats.design_file import DesignFile, DesignWriter
-from plait.vdj.convergence.settings import read_sample_sheet
 from plait.vdj.model.inference import InferenceState, StateStore
 
 

@@ -89,8 +89,8 @@ def test_iterating_again_starts_again(tmp_path: Path) -> None:
 
 def test_pieces_of_a_large_text_join_seamlessly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for size in (1, 13, 64, 100):
-        monkeypatch.setattr("plait.formats.rearrangements._PIECE_BYTES", size)
-        monkeypatch.setattr("plait.formats.rearrangements._HEADER_PIECE_BYTES", size)
+        monkeypatch.setattr("plait.formats.delimited._PIECE_BYTES", size)
+        monkeypatch.setattr("plait.formats.delimited._HEADER_PIECE_BYTES", size)
         path = write(tmp_path / "a", b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode())
         assert cells(open_rearrangements(path, block_rows=8)) == ROWS
 
@@ -107,9 +107,12 @@ def test_very_long_cells(tmp_path: Path) -> None:
 def test_roles_layout_and_identities(tmp_path: Path) -> None:
     path = write(tmp_path / "a", "#count\tx\tcdr3nt\tv\tj\n1\ty\tTGT\tV\tJ\n")
     with open_rearrangements(path, layout="vdjtools", block_rows=10) as reader:
-        assert reader.roles == {"junction": "cdr3nt", "v_call": "v", "j_call": "j", "count": "#count"}
+        same = {role: role for role in ("junction", "v_call", "j_call")}
+        assert reader.roles == {**same, "count": "duplicate_count"}
         assert reader.identities == [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns)]
-        assert next(iter(reader)).column("#count").to_pylist() == ["1"]
+        block = next(iter(reader))
+        assert block.column("#count").to_pylist() == ["1"]
+        assert block.column("duplicate_count").to_pylist() == [1]
 
 
 def test_a_file_is_an_input_once(tmp_path: Path) -> None:
@@ -274,8 +277,12 @@ class TestBadInput:
         error = failing_read(write(tmp_path / "a", "junction\tv_call\tj_call\tv_call\n"))
         assert (error.line, error.found) == (1, "column name 'v_call' more than once")
 
-    def test_commas(self, tmp_path: Path) -> None:
-        assert "commas" in str(failing_read(write(tmp_path / "a.csv", TEXT.replace("\t", ","))))
+    @pytest.mark.parametrize("mark", [",", ";"])
+    def test_commas_and_semicolons(self, tmp_path: Path, mark: str) -> None:
+        text = TEXT.replace("\t", mark)
+        assert cells(open_rearrangements(write(tmp_path / "a.csv", text), block_rows=7)) == ROWS
+        error = failing_read(write(tmp_path / "b.csv", text + f"a{mark}b\n"))
+        assert (error.line, error.found) == (52, "2 columns")
 
     @pytest.mark.parametrize("line", [2, 3, 27, 51])
     @pytest.mark.parametrize(
@@ -285,7 +292,7 @@ class TestBadInput:
     def test_ragged_row(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: int, bad: str, columns: str, size: int
     ) -> None:
-        monkeypatch.setattr("plait.formats.rearrangements._PIECE_BYTES", size)
+        monkeypatch.setattr("plait.formats.delimited._PIECE_BYTES", size)
         lines = TEXT.splitlines()
         lines[line - 1] = bad
         error = failing_read(write(tmp_path / "a", "\n".join(lines)))
@@ -300,7 +307,7 @@ class TestBadInput:
         assert failing_read(write(tmp_path / "b", good + "x\n")).line == 7
 
     def test_rows_before_the_bad_one_are_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("plait.formats.rearrangements._PIECE_BYTES", 64)
+        monkeypatch.setattr("plait.formats.delimited._PIECE_BYTES", 64)
         reader = open_rearrangements(write(tmp_path / "a", TEXT + "ragged\n"), block_rows=7)
         seen = []
         with pytest.raises(FormatError, match="line 52"):
@@ -326,8 +333,8 @@ class TestBadInput:
     def test_the_line_of_a_truncation_is_near_the_last_row(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("plait.formats.rearrangements._PIECE_BYTES", 100)
-        monkeypatch.setattr("plait.formats.rearrangements._HEADER_PIECE_BYTES", 100)
+        monkeypatch.setattr("plait.formats.delimited._PIECE_BYTES", 100)
+        monkeypatch.setattr("plait.formats.delimited._HEADER_PIECE_BYTES", 100)
         data = gzip.compress(TEXT.encode()) + gzip.compress(b"x" * 100)[:-8]
         assert failing_read(write(tmp_path / "a", data)).line in (50, 51, 52)
 
@@ -366,7 +373,7 @@ class TestBadInput:
         assert (error.line, error.found) == (52, "a carriage return inside the line")
 
     def test_endless_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("plait.formats.rearrangements.LARGEST_ROW", 5 << 20)
+        monkeypatch.setattr("plait.formats.delimited.LARGEST_ROW", 5 << 20)
         for end in ("", "\n"):
             error = failing_read(write(tmp_path / "a", HEADER + "A" * (9 << 20) + end))
             assert (error.line, " bytes or more" in str(error.found)) == (2, True)

@@ -172,6 +172,16 @@ def test_an_allele_that_the_genome_repeats_becomes_an_alias(script: ModuleType) 
     assert script.distinct([again]) == (again,)
 
 
+def test_two_d_genes_stand_in_the_order_of_the_locus() -> None:
+    germline = load_germline("human_igh")
+    d = {allele.gene: allele for allele in germline.d}
+    assert germline.allowed_d_pair(d["IGHD1-1"], d["IGHD3-3"])
+    assert not germline.allowed_d_pair(d["IGHD3-3"], d["IGHD1-1"])
+    assert not germline.allowed_d_pair(d["IGHD3-3"], d["IGHD3-3"])
+    delta = load_germline("human_trd")
+    assert [delta.allowed_d_pair(delta.d[a], delta.d[b]) for a, b in ((0, 2), (2, 0))] == [True, False]
+
+
 def test_natural_order(script: ModuleType) -> None:
     names = ["TRBV12-1*01", "TRBV2*01", "TRBV12-1*02", "TRBV1*01", "TRBV12*01", "TRBV2-10*01", "TRBV2-9*01"]
     assert sorted(names, key=script.natural_key) == [

@@ -232,8 +232,10 @@ def test_how_far_a_long_sequence_is(monkeypatch: pytest.MonkeyPatch) -> None:
     table = np.full((1, 101), -np.inf, np.float32)
     with launches._followed(table, 1, BEST.zero), launches._followed(table[:, :4], 1, BEST.zero):
         assert launches.bases_done() == 0
-        # Half of the rows have three quarters of the cells.
-        table[0, 50:] = 1
+        # The last half of the rows has a quarter of the cells, the first one three quarters.
+        table[0, 51:] = 1
+        assert launches.bases_done() == pytest.approx(25, abs=1)
+        table[0] = np.where(np.arange(101) < 51, 1, -np.inf)
         assert launches.bases_done() == pytest.approx(76, abs=1)
     with launches._followed(table, 2, BEST.zero):
         assert launches.bases_done() == 0

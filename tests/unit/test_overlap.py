@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+import sys
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, fisher_exact
 
+from plait.errors import InvalidInput, Unsupported
 from plait.vdj import SharingSettings, sharing
 from plait.vdj.repertoires.overlap import fisher_p
+from plait.vdj.repertoires.sharing import share_files
 
 #: Reads of clonotypes in subjects, by chance.
 COUNTS = st.lists(st.lists(st.integers(0, 4), min_size=4, max_size=4), min_size=1, max_size=8).filter(
@@ -137,3 +142,22 @@ def test_clusters_against_all_pairs(rows: list[tuple[str, str, str]]) -> None:
     assert list(dict.fromkeys(row["cluster"] for row in linked)) == list(
         range(1, len(set(clusters.values())) + 1)
     )
+
+
+@pytest.mark.parametrize("suffix", ["h5ad", "zarr"])
+def test_annotated_matrices(tmp_path: Path, suffix: str) -> None:
+    anndata = pytest.importorskip("anndata", reason="an extra that is too large for every run")
+    source, out = tmp_path / "in.parquet", tmp_path / f"matrix.{suffix}"
+    pq.write_table(as_rows([[1, 0, 2, 0], [0, 3, 0, 4]]), source)
+    share_files([source], tmp_path / "out.tsv", by_subject=out)
+    found = getattr(anndata, f"read_{suffix}")(out)
+    assert found.X.toarray().tolist() == [[1, 0], [0, 3], [2, 0], [0, 4]]
+    assert list(found.obs_names) == ["s0", "s1", "s2", "s3"] and list(found.var["subjects"]) == [2, 2]
+    with pytest.raises(InvalidInput, match="there already"):
+        share_files([source], tmp_path / "out.tsv", by_subject=out)
+
+
+def test_a_matrix_without_anndata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "anndata", None)
+    with pytest.raises(Unsupported, match=r"pip install 'plait\[anndata\]'"):
+        share_files([tmp_path / "in.parquet"], tmp_path / "out.tsv", by_subject=tmp_path / "m.h5ad")

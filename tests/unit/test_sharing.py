@@ -163,7 +163,7 @@ def test_a_column_that_holds_no_numbers(tmp_path: Path) -> None:
 
 
 def test_layouts_and_subjects() -> None:
-    rows = as_table(drawn(100))
+    rows = as_table([("TGT" + row[0] + "TTC", *row[1:]) for row in drawn(100)])
     other = rows.rename_columns(["CDR3.nt", "V.name", "J.name", "Sample", "Clones", "path_count"])
     assert sharing(other, layout="immunarch").clonotypes.equals(sharing(rows).clonotypes)
     named = rows.rename_columns(["junction", "v_call", "j_call", "patient", "duplicate_count", "path_count"])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plait.errors import FormatError
-from plait.vdj.convergence.settings import read_sample_sheet
+from plait.errors import FormatError, InvalidInput
+from plait.formats.sheets import read_sample_sheet, subject_names
 
 
 def written(folder: Path, text: str, name: str = "sheet.csv") -> Path:
@@ -33,6 +33,20 @@ def test_commas_tabs_and_quotes_say_the_same(tmp_path: Path, text: str) -> None:
     assert [sample.subject for sample in sheet.samples] == ["x", None]
     assert sheet.covariates == ("age",)
     assert [dict(sample.covariates) for sample in sheet.samples] == [{"age": "3"}, {}]
+
+
+def test_other_names_mates_and_what_is_known_of_files(tmp_path: Path) -> None:
+    text = "path,subject,mate,age\na.tsv,x,b.tsv,3\n'c, d.tsv',,,\n".replace("'", '"')
+    sheet = read_sample_sheet(written(tmp_path, text))
+    assert list(sheet) == [tmp_path / "a.tsv", tmp_path / "c, d.tsv"]
+    assert [sample.mate for sample in sheet.samples] == [tmp_path / "b.tsv", None]
+    assert sheet.facts == [{"subject_id": "x", "age": "3"}, {}]
+
+
+def test_subjects_called_as_files() -> None:
+    assert subject_names(["a/x.1.tsv.gz", "y.parquet", "z.txz"]) == ["x.1", "y", "z"]
+    with pytest.raises(InvalidInput, match=r"several files that would be the subject 'x'.*--sheet"):
+        subject_names(["a/x.tsv", "b/x.csv"])
 
 
 def test_a_name_with_a_comma_is_quoted(tmp_path: Path) -> None:
@@ -62,7 +76,8 @@ def test_covariates_of_subjects(tmp_path: Path) -> None:
         ("file,age,age\na.tsv,1,2\n", 1, "'age' more than once"),
         ("file,,age\na.tsv,1,2\n", 1, "a column without a name"),
         ("file,rows\na.tsv,1\n", 1, "a covariate called 'rows'"),
-        ("file,subject\na.tsv,1\n", 1, "is called 'subject_id' here"),
+        ("file,subject,subject_id\na.tsv,1,1\n", 1, "a covariate called 'subject'"),
+        ("file,mate\na.tsv,none\n", 2, "column 'mate': found 'none', which is no such file"),
         ("file,age\na.tsv,1\nb.tsv\n", 3, "found 1 column, expected 2 columns"),
         ("file,age\na.tsv,1\n,2\n", 3, "column 'file': found nothing"),
         ("file\nmissing.tsv\n", 2, "which is no such file"),
@@ -75,7 +90,7 @@ def test_covariates_of_subjects(tmp_path: Path) -> None:
 def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, line: int | None, told: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(FormatError) as error:
-        read_sample_sheet(path)
+        read_sample_sheet(path, taken=["rows"]).check_covariates()
     assert told in str(error.value)
     assert (error.value.path, error.value.line) == (str(path), line)
 

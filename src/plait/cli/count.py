@@ -14,13 +14,13 @@ from plait.cli.options import (
     DeviceOption,
     ExecutorParameters,
     Flag,
-    LayoutOption,
     ModelParameters,
     OutputOption,
     OverflowOption,
     PathLimits,
     RowProgress,
     RunParameters,
+    SheetSource,
     germline_named,
 )
 from plait.lang.compiling import work_time
@@ -29,6 +29,7 @@ _DEFAULT = ModelParameters()
 _LIMITS = PathLimits()
 _HERE = ExecutorParameters()
 _RUN = RunParameters()
+_SOURCE = SheetSource()
 
 
 def count(
@@ -40,7 +41,7 @@ def count(
     chain: ChainOption = "auto",
     ambiguous: AmbiguousOption = "first",
     overflow: OverflowOption = "null",
-    layout: LayoutOption = "airr",
+    source: SheetSource = _SOURCE,
     long: Flag = False,
     min_v_identity: float | None = None,
     device: DeviceOption = "auto",
@@ -51,7 +52,8 @@ def count(
     Parameters
     ----------
     inputs
-        Tables with junctions and V and J calls: TSV (plain, .gz or .zst) or Parquet.
+        Tables with junctions and V and J calls: TSV or CSV (plain, .gz or .zst), Parquet, or archives of
+        IMGT/HighV-QUEST.
     germline
         Name of a bundled germline set (see plait germline list), or a file or folder.
     output
@@ -67,8 +69,8 @@ def count(
     overflow
         Counts of 2^63 and more: a status (null), all counts as floating-point numbers (float), or as
         decimal numbers of up to 76 digits (wide).
-    layout
-        Column names of the inputs.
+    source
+        What the inputs are.
     long
         Write one row per input row, D allele and model in the place of lists.
     min_v_identity
@@ -87,7 +89,7 @@ def count(
     alleles = germline_named(germline, anchors=anchors)
     counter = PathCounter(
         alleles,
-        parameters.model_of(),
+        parameters.model_of(alleles.locus),
         chain=chain,
         ambiguous=ambiguous,
         overflow=overflow,
@@ -97,10 +99,10 @@ def count(
     start = work_time()
     with run.open() as executor, RowProgress("counting") as progress:
         counted = count_files(
-            inputs,
+            source.files(inputs),
             output,
             counter,
-            layout=layout,
+            layout=source.choice,
             long=long,
             min_v_identity=min_v_identity,
             executor=executor,
@@ -148,12 +150,13 @@ def explain(
     from plait.vdj.germline import load_germline
     from plait.vdj.germline.bundled import guess_germline
 
+    alleles = load_germline(germline or guess_germline(v_call, j_call), anchors=anchors)
     told = explain_count(
         junction,
         v_call,
         j_call,
-        germline=load_germline(germline or guess_germline(v_call, j_call), anchors=anchors),
-        model=limits.model_of(),
+        germline=alleles,
+        model=limits.model_of(alleles.locus),
         chain=chain,
     )
     if format == "json":

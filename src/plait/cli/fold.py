@@ -196,12 +196,8 @@ def fold(
     start = work_time()
     with files_of([sequences]) as (path,), RowProgress("folding", "sequences") as progress:
         inputs = known.inputs(path, shape.shape)
-        found = survey(
-            inputs,
-            settings,
-            ensemble=request.ensemble,
-            threads=thread_count() if threads is None else max(threads, 1),
-        )
+        at_a_time = thread_count() if threads is None else max(threads, 1)
+        found = survey(inputs, settings, ensemble=request.ensemble, threads=at_a_time)
         if found.note:
             say(found.note)
         done = fold_file(

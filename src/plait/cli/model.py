@@ -14,7 +14,7 @@ from plait.cli.options import (
     CallsOption,
     DeviceOption,
     Flag,
-    JunctionLayoutOption,
+    JunctionSource,
     OutputOption,
     RowProgress,
     RunParameters,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from plait.vdj.model import InferenceProgress, RecombinationModel
 
 _RUN = RunParameters()
+_SOURCE = JunctionSource()
 
 
 @Parameter(name="*", group=MODEL)
@@ -66,7 +67,7 @@ def pgen(
     calls: CallsOption = "ignore",
     log10: Flag = False,
     min_v_identity: float | None = None,
-    layout: JunctionLayoutOption = "airr",
+    source: JunctionSource = _SOURCE,
     device: DeviceOption = "auto",
     run: RunParameters = _RUN,
 ) -> None:
@@ -92,9 +93,10 @@ def pgen(
     min_v_identity
         Rows whose column v_identity is lower have no probability: their status is mutated. Left out, 0.98
         for immunoglobulins and 0 for T cell receptors; 0 computes all.
-    layout
         Column names of the inputs. lines: text without a header line, a junction in every line, behind it,
         after tabs, V and J calls; with --of nt,aa nucleotides, amino acids, V and J.
+    source
+        What the inputs are.
     device
         auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
         reference is plain Python.
@@ -119,7 +121,7 @@ def pgen(
             calls=calls,
             log10=log10,
             min_v_identity=min_v_identity,
-            layout=layout,
+            layout=source.choice,
             device=device,
             executor=executor,
             resume=run.resume,
@@ -135,7 +137,7 @@ def scenarios(
     best: WholeNumber = 10,
     posteriors: Flag = False,
     calls: CallsOption = "ignore",
-    layout: JunctionLayoutOption = "airr",
+    source: JunctionSource = _SOURCE,
     run: RunParameters = _RUN,
 ) -> None:
     """List the most probable ways in which every row of one or more tables was made.
@@ -157,9 +159,8 @@ def scenarios(
     calls
         ignore tries all functional genes of the model; use only the V and J genes or alleles that each row
         names; v and j those of V or of J alone.
-    layout
-        Column names of the inputs. lines: text without a header line, a junction in every line, behind it,
-        after tabs, V and J calls.
+    source
+        What the inputs are.
     run
         How the work is done.
     """
@@ -176,7 +177,7 @@ def scenarios(
     ):
         options: dict[str, Any] = {
             "calls": calls,
-            "layout": layout,
+            "layout": source.choice,
             "executor": executor,
             "resume": run.resume,
             "progress": progress,
@@ -327,7 +328,7 @@ def infer(
     output: OutputOption,
     genes: StartParameters = _START,
     evidence: EvidenceParameters = _EVIDENCE,
-    layout: JunctionLayoutOption = "airr",
+    source: JunctionSource = _SOURCE,
     name: str | None = None,
     iterations: WholeNumber = 200,
     tolerance: float = 1e-5,
@@ -351,9 +352,8 @@ def infer(
         Which genes the model has.
     evidence
         What it is inferred from.
-    layout
-        Column names of the inputs; lines is text without a header line: a junction a line, and behind it
-        V and J calls if they are used.
+    source
+        What the inputs are.
     name
         Name of the model; otherwise that of the folder.
     iterations
@@ -391,7 +391,7 @@ def infer(
             output,
             model,
             choice=EvidenceChoice(**asdict(evidence)),
-            layout=layout,
+            layout=source.choice,
             name=name,
             iterations=iterations,
             tolerance=tolerance,

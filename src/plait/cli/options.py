@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
     from rich.progress import Progress
 
+    from plait.formats.layouts import LayoutChoice
     from plait.lang.ahead import Ahead
     from plait.run.executor import Executor
     from plait.vdj.germline import GermlineSet
@@ -195,11 +196,22 @@ class CellProgress(Bar):
 # Written out here, so that help and checks of options need not load what the words mean.
 AmbiguousOption = Literal["first", "all", "fail"]
 CallsOption = Literal["ignore", "use", "v", "j"]
-JunctionLayoutOption = Literal["airr", "immunarch", "vdjtools", "mixcr", "lines"]
 ChainOption = Literal["auto", "vj", "vdj", "vddj"]
 EmptyDOption = Literal["positions", "once", "none"]
 ExecutorOption = Literal["local", "dask"]
-LayoutOption = Literal["airr", "immunarch", "vdjtools", "mixcr"]
+LayoutOption = Literal[
+    "auto",
+    "airr",
+    "immunarch",
+    "trust4",
+    "trust4-cdr3",
+    "vdjtools",
+    "mixcr",
+    "10x",
+    "adaptive",
+    "imgt",
+]
+JunctionLayoutOption = Literal[LayoutOption, "lines"]
 ModelOption = Literal["dp2", "dp1", "exhaustive"]
 OverflowOption = Literal["null", "float", "wide"]
 StrandsOption = Literal[1, 2]
@@ -226,6 +238,7 @@ def _device(kind: object, tokens: Sequence[Token]) -> str:
 
 
 #: Groups of options, which help shows in the order of the alphabet, below those of the command alone.
+INPUTS: Final = "What the inputs are"
 PATHS: Final = "Path-counting model"
 MODEL: Final = "Recombination model"
 MACHINE: Final = "Where it runs"
@@ -298,6 +311,75 @@ def _bad_values(option: str, text: str) -> InvalidInput:
     )
 
 
+@Parameter(name="*", group=INPUTS)
+@dataclass(frozen=True, kw_only=True)
+class JunctionSource:
+    """Options that say what tables of junctions are.
+
+    Attributes
+    ----------
+    layout
+        What the tables are; auto recognises each by its header. lines: text without a header line, a junction
+        in every line, behind it, after tabs, V and J calls if they are used; with --of nt,aa nucleotides,
+        amino acids, V and J.
+    column
+        FIELD=COLUMN: a column of the tables for an AIRR field, as junction=cdr3_nt; may be given several
+        times, and needs no known layout where all that is used is named.
+    """
+
+    layout: JunctionLayoutOption = "auto"
+    column: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = ()
+
+    @property
+    def choice(self) -> LayoutChoice:
+        """The layout they ask for."""
+        if not self.column:
+            return self.layout
+        from plait.formats.layouts import columns_given
+
+        return columns_given(self.layout, self.column)
+
+
+@Parameter(name="*", group=INPUTS)
+@dataclass(frozen=True, kw_only=True)
+class Source(JunctionSource):
+    """Options that say what the inputs are.
+
+    Attributes
+    ----------
+    layout
+        What the tables are; auto recognises each by its header.
+    """
+
+    layout: LayoutOption = "auto"
+
+
+@Parameter(name="*", group=INPUTS)
+@dataclass(frozen=True, kw_only=True)
+class SheetSource(Source):
+    """Options that say what the inputs are, and whose.
+
+    Attributes
+    ----------
+    sheet
+        In the place of inputs, samples as CSV or TSV: file, and if wanted subject_id (blank: the file says
+        it) and other columns, as the condition; all are added to the rows of the file.
+    """
+
+    sheet: Path | None = None
+
+    def files(self, inputs: Sequence[Path]) -> Sequence[Path]:
+        """The inputs, or the files of the sheet."""
+        if self.sheet is None:
+            return inputs
+        if inputs:
+            raise InvalidInput("--sheet", found="a sheet and inputs beside it", expected="one of both")
+        from plait.formats.layouts import FIELDS
+        from plait.formats.sheets import read_sample_sheet
+
+        return read_sample_sheet(self.sheet, taken={*FIELDS} - {"locus", "repertoire_id", "subject_id"})
+
+
 @Parameter(name="*", group=PATHS)
 @dataclass(frozen=True, kw_only=True)
 class PathLimits:
@@ -310,7 +392,7 @@ class PathLimits:
     pi
         Longest palindromic (P) extension of a gene end.
     nu
-        dp2: most random (N) nucleotides at a junction.
+        dp2: most random (N) nucleotides at a junction; left out, 40 in IGH and 10 in other loci.
     nu_vd
         dp2: another limit between V and D.
     nu_dj
@@ -319,15 +401,23 @@ class PathLimits:
 
     strands: StrandsOption = 1
     pi: WholeNumber = 4
-    nu: WholeNumber = 10
+    nu: WholeNumber | None = None
     nu_vd: WholeNumber | None = None
     nu_dj: WholeNumber | None = None
 
-    def model_of(self) -> PathModel:
-        """The model they ask for."""
-        from plait.vdj.models import PathModel
+    def model_of(self, locus: str) -> PathModel:
+        """The model they ask for, with the limits of a locus.
+
+        Parameters
+        ----------
+        locus
+            As of a germline set; empty if not known.
+        """
+        from plait.vdj.models import USUAL_NU, PathModel
 
         given = {name: value for name, value in asdict(self).items() if value is not None}
+        if self.nu is None and locus in USUAL_NU and given.get("model", "dp2") == "dp2":
+            given["nu"] = USUAL_NU[locus]
         for name in given.keys() & {"sweep_pi", "sweep_nu"}:
             given[name] = values_of(f"--{name.replace('_', '-')}", given[name])
         return PathModel(name=given.pop("model", "dp2"), **given)

@@ -7,8 +7,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.options import LayoutOption, OutputOption, WholeNumber, model_named
+from plait.cli.options import OutputOption, SheetSource, Source, WholeNumber, model_named
 from plait.errors import InvalidInput
+
+_SOURCE = SheetSource()
+_TABLES = Source()
 
 
 def diversity(
@@ -18,13 +21,14 @@ def diversity(
     spectratypes: Path | None = None,
     usage: Path | None = None,
     differences: Path | None = None,
+    figures: Path | None = None,
     condition: str | None = None,
     downsample: WholeNumber | None = None,
     seed: WholeNumber = 0,
     replicates: WholeNumber = 50,
     knots: WholeNumber = 20,
     subject: str | None = None,
-    layout: LayoutOption = "airr",
+    source: SheetSource = _SOURCE,
     threads: WholeNumber | None = None,
 ) -> None:
     """Diversity of repertoires: Hill numbers, rarefaction, lengths of junctions, usage of genes.
@@ -43,8 +47,10 @@ def diversity(
         Another table: clonotypes and copies by V gene, by J gene, and by both.
     differences
         Another table: usage under two conditions, with p-values and q-values.
+    figures
+        Folder for figures, as PNG and SVG: clonotypes seen and estimated, by depth, and V genes by subject.
     condition
-        Column with the condition of each row's subject.
+        Column of the inputs or of the sheet with the condition of each row's subject.
     downsample
         Draw so many copies of every subject, without replacement; subjects with fewer are left out.
     seed
@@ -54,13 +60,17 @@ def diversity(
     knots
         Sample sizes of a rarefaction curve.
     subject
-        Column that tells subjects apart; by default that of the layout (subject_id, or Sample).
-    layout
-        Column names of the inputs.
+        Column that tells subjects apart; by default subject_id, or what the layout has for it. Where a file
+        has none, its name is its subject.
+    source
+        What the inputs are.
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     """
+    from plait.reports.figure import check_report_drawing
+    from plait.reports.figures_diversity import diversity_figures
     from plait.reports.repertoire_text import diversity_text
+    from plait.reports.study_report import write_figures
     from plait.run.executor import LocalExecutor
     from plait.vdj.repertoires.diversity import DiversitySettings, diversity_files
 
@@ -71,13 +81,22 @@ def diversity(
         "usage": usage,
         "differences": differences,
     }
+    if figures is not None:
+        check_report_drawing()
     settings = DiversitySettings(
         downsample=downsample, seed=seed, replicates=replicates, knots=knots, condition=condition
     )
     found = diversity_files(
-        inputs, outputs, settings=settings, subject=subject, layout=layout, executor=LocalExecutor(threads)
+        source.files(inputs),
+        outputs,
+        settings=settings,
+        subject=subject,
+        layout=source.choice,
+        executor=LocalExecutor(threads),
     )
-    print(diversity_text(found, outputs), end="")
+    if figures is not None:
+        write_figures(diversity_figures(found), figures)
+    print(diversity_text(found, outputs | {"figures": figures}), end="")
 
 
 def neighbours(
@@ -92,7 +111,7 @@ def neighbours(
     draws: WholeNumber = 1_000_000,
     seed: WholeNumber = 0,
     subject: str | None = None,
-    layout: LayoutOption = "airr",
+    source: Source = _TABLES,
     threads: WholeNumber | None = None,
 ) -> None:
     """Count the clonotypes near receptors of known specificity, and tell which are more than by chance.
@@ -120,9 +139,10 @@ def neighbours(
     seed
         What the draws depend on.
     subject
-        Column that tells subjects apart; by default that of the layout (subject_id, or Sample).
-    layout
-        Column names of all tables.
+        Column that tells subjects apart; by default subject_id, or what the layout has for it. Where a file
+        has none, its name is its subject.
+    source
+        What the tables are.
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     """
@@ -140,7 +160,7 @@ def neighbours(
         control if model is None else model_named(model),
         settings=NeighbourSettings(key=key, mismatches=mismatches, edits=edits, draws=draws, seed=seed),
         subject=subject,
-        layout=layout,
+        layout=source.choice,
         executor=LocalExecutor(threads),
     )
     print(specificity_text(told, output), end="")

@@ -12,9 +12,9 @@ from plait.cli.options import (
     DeviceOption,
     ExecutorParameters,
     Flag,
-    LayoutOption,
     OutputOption,
     RowProgress,
+    SheetSource,
     Signed,
     WholeNumber,
     model_named,
@@ -75,6 +75,7 @@ class ExpectedParameters:
 
 _EXPECTED = ExpectedParameters()
 _HERE = ExecutorParameters()
+_SOURCE = SheetSource()
 
 
 def sharing(
@@ -91,7 +92,7 @@ def sharing(
     edits: WholeNumber | None = None,
     clusters: Literal["linkage", "neighbours"] = "linkage",
     expected: ExpectedParameters = _EXPECTED,
-    layout: LayoutOption = "airr",
+    source: SheetSource = _SOURCE,
     place: ExecutorParameters = _HERE,
 ) -> None:
     """Tell which clonotypes individuals share, and which more than generation explains.
@@ -106,7 +107,8 @@ def sharing(
         What makes a clonotype: cdr3nt or cdr3aa, the junction as nucleotides or amino acids, and behind it
         +v and +j where the gene is part of it, as cdr3aa+v.
     subject
-        Column that tells individuals apart; by default that of the layout (subject_id, or Sample).
+        Column that tells individuals apart; by default subject_id, or what the layout has for it. Where a
+        file has none, its name is its subject.
     list_subjects
         Name the individuals beside each clonotype.
     by_subject
@@ -119,8 +121,8 @@ def sharing(
         Number of reads to which each individual is thinned out for the overlap at equal depth; otherwise as
         many as the individual with fewest has.
     condition
-        Column with the condition of each individual, one of two, or empty: shared clonotypes are tested for
-        being more common under one of them.
+        Column of the inputs or of the sheet with the condition of each individual, one of two, or empty:
+        shared clonotypes are tested for being more common under one of them.
     mismatches
         Tell of each clonotype those within so many mismatches, with the same genes as far as they are in the
         key.
@@ -130,8 +132,8 @@ def sharing(
         linkage clusters those that are near each other; neighbours takes each with those near it alone.
     expected
         What generation leads to expect.
-    layout
-        Column names of the inputs.
+    source
+        What the inputs are.
     place
         Where rows are grouped.
     """
@@ -141,7 +143,7 @@ def sharing(
     settings = SharingSettings(
         key=key,
         subject=subject,
-        layout=layout,
+        layout=source.choice,
         list_subjects=list_subjects,
         condition=condition,
         mismatches=mismatches,
@@ -151,7 +153,7 @@ def sharing(
     generation = expected.settings()
     with place.open() as executor, RowProgress("grouping") as progress:
         found = share_files(
-            inputs,
+            source.files(inputs),
             output,
             settings=settings,
             generation=generation,

@@ -15,10 +15,10 @@ from plait.cli.options import (
     ChainOption,
     DeviceOption,
     Flag,
-    LayoutOption,
     OptionalOutput,
     OutputOption,
     RunParameters,
+    Source,
     StudiedModel,
     WholeNumber,
     germline_named,
@@ -85,6 +85,7 @@ _MODEL = StudiedModel()
 _PGEN = PgenParameters()
 _REGRESSION = RegressionParameters()
 _RUN = RunParameters()
+_SOURCE = Source()
 
 
 def study(
@@ -95,7 +96,7 @@ def study(
     anchors: Path | None = None,
     repair_anchors: Flag = False,
     shared_by: WholeNumber = 2,
-    layout: LayoutOption = "airr",
+    source: Source = _SOURCE,
     subject: str | None = None,
     parameters: StudiedModel = _MODEL,
     chain: ChainOption = "auto",
@@ -125,10 +126,11 @@ def study(
         there is one way to do so; each is named, and recorded in study.json.
     shared_by
         A clonotype counts as shared if so many subjects have it.
-    layout
-        Column names of the files.
+    source
+        What the files are.
     subject
-        Column that tells subjects apart; by default that of the layout (subject_id, or Sample).
+        Column that tells subjects apart; by default subject_id, or what the layout has for it. Where a file
+        has none, its name is its subject.
     parameters
         The path-counting model.
     chain
@@ -162,11 +164,11 @@ def study(
             output,
             germline=alleles,
             anchors=anchors,
-            model=parameters.model_of(),
+            model=parameters.model_of(alleles.locus),
             chain=chain,
             ambiguous=ambiguous,
             overflow=overflow,
-            layout=layout,
+            layout=source.choice,
             subject=subject,
             shared_by=shared_by,
             predictor_models=models_of(regression.models),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import filecmp
 import functools
+import gzip
 import hashlib
 import importlib
 import io
@@ -12,14 +14,15 @@ import logging
 import os
 import re
 import stat
+import struct
 import zlib
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final, NoReturn, TypeVar
+from typing import IO, Any, BinaryIO, Final, NoReturn, TypeVar
 
 from plait.errors import FormatError, InvalidInput
 from plait.types import Closing
@@ -36,22 +39,26 @@ class FileKind(Enum):
     GZIP = "gzip"
     ZSTD = "zstd"
     PARQUET = "parquet"
+    ARCHIVE = "archive"
 
 
 _UTF16: Final = "UTF-16 text", "save it as UTF-8 text"
 _REPACK: Final = "decompress it, or compress it with gzip or zstd instead"
 _EXPORT: Final = "export it as tab-separated text"
 
+_ZIP: Final = b"PK\x03\x04"
+_XZ: Final = b"\xfd7zXZ\x00"
+
 # First bytes, what they mean, what to do. Looked up in the file and again inside gzip or zstd.
 _FOREIGN: Final = (
     (
-        b"PK\x03\x04",
+        _ZIP,
         "a zip archive or an Excel workbook",
         "unpack it, or save the sheet as tab-separated text",
     ),
     (b"\xd0\xcf\x11\xe0", "an Excel workbook", "save the sheet as tab-separated text"),
     (b"BZh", "bzip2 data", _REPACK),
-    (b"\xfd7zXZ\x00", "xz data", _REPACK),
+    (_XZ, "xz data", _REPACK),
     (b"7z\xbc\xaf", "a 7-zip archive", _REPACK),
     (b"\x04\x22\x4d\x18", "lz4 data", _REPACK),
     (b"\x1f\x8b", "gzip inside another compression", "decompress it once"),
@@ -199,11 +206,12 @@ def fast_zlib() -> Any:
         return zlib
 
 
-def sniff(path: str | os.PathLike[str]) -> FileKind:
+def sniff(path: str | os.PathLike[str], *, archives: bool = False) -> FileKind:
     """Tell the kind of a file from its first bytes, whatever its suffix.
 
-    `FileKind.PLAIN` if nothing else is recognised. FormatError if it cannot be opened, is empty, or is of a
-    known kind that plait does not read.
+    `FileKind.PLAIN` if nothing else is recognised; `FileKind.ARCHIVE`, where `archives` are asked for, is a
+    zip or tar.xz with the table of nucleotides of IMGT/HighV-QUEST. FormatError if it cannot be opened, is
+    empty, or is of a known kind that plait does not read.
     """
     with input_errors(path), open(path, "rb") as stream:
         head = stream.read(_HEAD_BYTES)
@@ -216,14 +224,60 @@ def sniff(path: str | os.PathLike[str]) -> FileKind:
         return FileKind.ZSTD
     if head.startswith(b"PAR1"):
         return FileKind.PARQUET
+    if archives and head.startswith((_ZIP, _XZ)):
+        with input_errors(path), open(path, "rb") as file, archive_errors(path):
+            if archived_table(file) is not None:
+                return FileKind.ARCHIVE
     foreign = foreign_content(path, head)
     if foreign:
         raise foreign
     return FileKind.PLAIN
 
 
+#: The table of an archive of IMGT/HighV-QUEST that has junctions as nucleotides begins so.
+IMGT_TABLE: Final = "3_Nt-sequences"
+
+
+def archived_table(file: BinaryIO) -> IO[bytes] | None:
+    """The table of nucleotides in a zip or tar.xz of IMGT/HighV-QUEST; None if there is none."""
+    # Most runs open no archive.
+    import tarfile
+    import zipfile
+
+    zipped = file.read(4) == _ZIP
+    file.seek(0)
+    if zipped:
+        archive = zipfile.ZipFile(file)
+        names = [name for name in archive.namelist() if name.rpartition("/")[2].startswith(IMGT_TABLE)]
+        return archive.open(names[0]) if names else None
+    packed = tarfile.open(fileobj=file, mode="r:xz")  # noqa: SIM115 - closed with the file
+    for member in packed:
+        if member.isfile() and member.name.rpartition("/")[2].startswith(IMGT_TABLE):
+            return packed.extractfile(member)
+    return None
+
+
+@contextmanager
+def archive_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what the readers of archives raise into a FormatError that names the file."""
+    import lzma
+    import tarfile
+    import zipfile
+
+    damaged = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
+    try:
+        yield
+    except (*damaged, NotImplementedError, RuntimeError, ValueError, struct.error, UnicodeError) as error:
+        raise FormatError(
+            path,
+            found=f"a zip archive, Excel workbook or xz data, damaged, cut off or encrypted ({error})",
+            expected="a complete zip or tar.xz archive",
+            hint="copy or download the file again, or unpack it and name the folder",
+        ) from error
+
+
 class ByteSource(Closing):
-    """Decompressed bytes of one file: plain, gzip (any number of members) or zstd (any number of frames).
+    """Decompressed bytes of one file: plain, gzip (any number of members), zstd, archive.
 
     `bytes_read` are those taken from the file on disk so far.
     """
@@ -234,9 +288,15 @@ class ByteSource(Closing):
         self.bytes_read = 0
         self._decompressed = 0
         self._raw: Any
+        self._stream: Any
         with input_errors(path):
             if kind is FileKind.PLAIN:
                 self._stream = self._raw = io.FileIO(path)
+                return
+            if kind is FileKind.ARCHIVE:
+                self._raw = io.FileIO(path)
+                with archive_errors(path):
+                    self._stream = archived_table(self._raw)
                 return
             # Loaded here, because it takes longer to load than many a plain file to read.
             import pyarrow as pa
@@ -250,7 +310,8 @@ class ByteSource(Closing):
         FormatError if the compressed stream is cut off or damaged.
         """
         try:
-            data: bytes = self._stream.read(size)
+            with archive_errors(self.path) if self.kind is FileKind.ARCHIVE else nullcontext():
+                data: bytes = self._stream.read(size)
         except OSError as error:
             raise self._damaged(error) from error
         self.bytes_read = self._raw.tell()
@@ -276,6 +337,43 @@ class ByteSource(Closing):
         """Close the file."""
         self._stream.close()
         self._raw.close()
+
+
+#: The largest germline sets and models have a few million bytes.
+_MOST_TEXT: Final = 1 << 26
+
+
+def read_text(path: str | os.PathLike[str], expected: str) -> str:
+    """The text of a file, decompressed if it is gzip.
+
+    FormatError, which tells what was `expected`, if the file cannot be read, is empty, cut off, far too
+    large, or no UTF-8 text.
+    """
+    try:
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            raise FormatError(path, expected=expected, found="a pipe", hint="save it to a file first")
+        with open(path, "rb") as file:
+            raw = file.read(_MOST_TEXT + 1)
+            if raw[:2] == b"\x1f\x8b":
+                file.seek(0)
+                raw = gzip.GzipFile(fileobj=file).read(_MOST_TEXT + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        found = f"damaged or cut-off gzip data ({error})"
+        raise FormatError(path, expected=expected, found=found, hint="copy the file again") from error
+    except OSError as error:
+        raise FormatError(path, expected=expected, found=error.strerror or str(error)) from error
+    if len(raw) > _MOST_TEXT:
+        raise FormatError(path, expected=expected, found=f"more than {_MOST_TEXT:,} bytes of text")
+    if not raw.removeprefix(codecs.BOM_UTF8).strip():
+        raise FormatError(path, expected=expected, found="an empty file")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        found = f"a byte that is no UTF-8 text at position {error.start}"
+        raise FormatError(path, expected=expected, found=found) from error
+    if "\0" in text:
+        raise FormatError(path, expected=expected, found="binary data")
+    return text
 
 
 #: Lists and objects in one another. Python's own limit depends on who calls.

@@ -1,12 +1,8 @@
-"""Read tables of rearrangements, and any tab-separated text, as streams of equal blocks, read ahead.
+"""Read tables of rearrangements as streams of equal blocks, read ahead.
 
-Text is read exactly as written, with true line numbers in every error. It is cut into pieces at line ends
-here and each piece is parsed by Arrow on its own. So a line may be of any length, the pieces do not depend on
-threads, and the number of every line is known.
-
-A layout says under which column names a kind of export keeps the values plait needs. It is always chosen by
-name and never guessed, because a guess can be silently wrong. When the chosen layout does not fit a header,
-the error says which other one would.
+A layout says under which column names a kind of export keeps the values plait needs. It is recognised by the
+header or chosen by name; see `plait.formats.layouts`. Whatever the tables are, blocks have the columns of
+AIRR.
 
 Examples
 --------
@@ -18,230 +14,44 @@ Examples
 
 from __future__ import annotations
 
-import json
+import functools
+import logging
 import os
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from importlib import resources
 from itertools import islice
-from os import PathLike
-from typing import Final, NoReturn, Protocol
+from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
-import pyarrow.csv as arrow_csv
 import pyarrow.types as kinds
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import (
-    ByteSource,
-    FileKind,
-    foreign_content,
-    identify,
-    read_ahead,
-    sniff,
-    unchanged,
+from plait.formats.compression import IMGT_TABLE, FileKind, identify, read_ahead, sniff, unchanged
+from plait.formats.delimited import LARGEST_ROW, DelimitedFile
+from plait.formats.layouts import (
+    AIRR,
+    AUTO,
+    LAYOUTS,
+    REQUIRED_ROLES,
+    ConvertedFile,
+    InputFile,
+    Layout,
+    LayoutChoice,
+    check_layout,
+    is_text,
+    layout_of,
 )
 from plait.formats.parquet import ParquetInput
+from plait.formats.sheets import SampleSheet, subject_names
 from plait.types import Closing
 
-_PIECE_BYTES = 4 << 20
-_HEADER_PIECE_BYTES = 64 << 10
-_HEAD_BYTES = 16
-_MOST_COLUMNS = 10_000
-_BOM = b"\xef\xbb\xbf"
-
-_PARSE = arrow_csv.ParseOptions(
-    delimiter="\t",
-    quote_char=False,
-    double_quote=False,
-    escape_char=False,
-    newlines_in_values=False,
-    ignore_empty_lines=True,
-)
-
-
-class DelimitedFile:
-    """One tab-separated file, plain, gzip or zstd.
-
-    Every cell is text, exactly as written: nothing is taken for a null or a number, and quotes are ordinary
-    characters. Lines end in LF or CRLF; a leading byte order mark is dropped. Blank lines hold no row; they
-    are passed over and counted.
-
-    `header` names the columns where the text has no header line; columns beyond are called ``column_5`` and
-    so on. `bytes_read`, from disk, and `blank_lines` are those of the iteration under way. FormatError if
-    there is no header, it is not UTF-8 text, or a column name stands in it twice.
-    """
-
-    def __init__(self, path: str | os.PathLike[str], kind: FileKind, *, header: Sequence[str] = ()) -> None:
-        self.path = path
-        self.kind = kind
-        self.bytes_read = 0
-        self.blank_lines = 0
-        self._has_header = not header
-        names = self._read_header()
-        if header:
-            numbered = [f"column_{k}" for k in range(1, len(names) + 1)]
-            names = [*header, *numbered[len(header) :]][: len(names)]
-        self.schema = pa.schema([(name, pa.string()) for name in names])
-        self._convert = arrow_csv.ConvertOptions(
-            column_types={name: pa.string() for name in self.schema.names},
-            strings_can_be_null=False,
-            check_utf8=True,
-        )
-
-    def batches(self, max_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows in order, a few MiB at a time; `max_rows` is not used, as pieces are measured in bytes.
-
-        FormatError at the first line that is not a row: wrong number of columns, not UTF-8, binary, cut off.
-        """
-        self.bytes_read = 0
-        self.blank_lines = 0
-        with ByteSource(self.path, self.kind) as source:
-            for line, piece in self._pieces(source, _PIECE_BYTES):
-                self.bytes_read = source.bytes_read
-                if line == 1 and self._has_header:
-                    start = piece.index(b"\n") + 1
-                    yield from self._parse(2, piece[start:])
-                else:
-                    yield from self._parse(line, piece)
-            self.bytes_read = source.bytes_read
-
-    def _read_header(self) -> list[str]:
-        with ByteSource(self.path, self.kind) as source:
-            head = self._read(source, _HEAD_BYTES, 1)
-        if not head:
-            raise FormatError(self.path, found="no text at all", expected="a header line and rows")
-        foreign = foreign_content(self.path, head)
-        if foreign:
-            raise foreign
-        with ByteSource(self.path, self.kind) as source:
-            _, piece = next(self._pieces(source, _HEADER_PIECE_BYTES))
-        line = piece[: piece.index(b"\n")]
-        if not line.strip():
-            expected = "the column names" if self._has_header else "the first row"
-            raise FormatError(self.path, line=1, found="a blank line", expected=expected)
-        columns = line.count(b"\t") + 1
-        if columns > _MOST_COLUMNS:
-            found, expected = f"{columns:,} columns", f"at most {_MOST_COLUMNS:,}"
-            raise FormatError(self.path, line=1, found=found, expected=expected)
-        names = self._decode(1, line).split("\t")
-        repeated = sorted(name for name, number in Counter(names).items() if number > 1)
-        if repeated and self._has_header:
-            found = f"column name {', '.join(map(repr, repeated))} more than once"
-            raise FormatError(self.path, line=1, found=found, expected="every column name once")
-        return names
-
-    def _pieces(self, source: ByteSource, size: int) -> Iterator[tuple[int, bytes]]:
-        """Whole lines with the number of the first, line ends made LF and the byte order mark removed."""
-        line = 1
-        held: list[bytes] = []
-        while data := self._read(source, size, line):
-            if b"\0" in data:
-                raise FormatError(
-                    self.path,
-                    line=line + data.count(b"\n", 0, data.index(b"\0")),
-                    found="a NUL byte: this is binary data",
-                    expected="tab-separated text, gzip or zstd of it, or Parquet",
-                )
-            cut = data.rfind(b"\n") + 1
-            if cut == 0:
-                held.append(data)
-                self._check_line(line, sum(map(len, held)))
-                continue
-            self._check_line(line, sum(map(len, held)) + data.index(b"\n"))
-            piece = b"".join([*held, data[:cut]])
-            held = [data[cut:]]
-            yield line, self._plain_line_ends(line, piece)
-            line += piece.count(b"\n")
-        rest = b"".join(held)
-        if rest:
-            yield line, self._plain_line_ends(line, rest + b"\n")
-
-    def _check_line(self, line: int, size: int) -> None:
-        if size > LARGEST_ROW:
-            found = f"a line of {size:,} bytes or more"
-            expected = f"rows of at most {LARGEST_ROW:,} bytes"
-            raise FormatError(self.path, line=line, found=found, expected=expected)
-
-    def _read(self, source: ByteSource, size: int, line: int) -> bytes:
-        try:
-            return source.read(size)
-        except FormatError as error:
-            raise FormatError(
-                self.path, line=line, found=error.found, expected=error.expected, hint=error.hint
-            ) from error
-
-    def _plain_line_ends(self, line: int, piece: bytes) -> bytes:
-        if line == 1 and piece.startswith(_BOM):
-            piece = piece[len(_BOM) :]
-        if b"\r" in piece:
-            piece = piece.replace(b"\r\n", b"\n")
-            if b"\r" in piece:
-                raise FormatError(
-                    self.path,
-                    line=line + piece.count(b"\n", 0, piece.index(b"\r")),
-                    found="a carriage return inside the line",
-                    expected="lines that end in LF or CRLF",
-                    hint="convert the line ends of the file",
-                )
-        return piece
-
-    def _parse(self, line: int, piece: bytes) -> Iterator[pa.RecordBatch]:
-        lines = piece.count(b"\n")
-        if lines == 0:
-            return
-        # Arrow drops a byte order mark at the start of whatever it is given; here it would be cell content.
-        text = b"\n" + piece if piece.startswith(_BOM) else piece
-        read = arrow_csv.ReadOptions(
-            column_names=self.schema.names, block_size=len(text) + 1, use_threads=False
-        )
-        try:
-            table = arrow_csv.read_csv(
-                pa.BufferReader(text), read_options=read, parse_options=_PARSE, convert_options=self._convert
-            )
-        except pa.ArrowInvalid as error:
-            self._raise_bad_line(line, piece, error)
-        self.blank_lines += lines - table.num_rows
-        yield from table.to_batches()
-
-    def _raise_bad_line(self, line: int, piece: bytes, cause: pa.ArrowInvalid) -> NoReturn:
-        expected = len(self.schema)
-        like = "header" if self._has_header else "first line"
-        for number, text in enumerate(piece.split(b"\n"), start=line):
-            columns = text.count(b"\t") + 1
-            if text and columns != expected:
-                raise FormatError(
-                    self.path,
-                    line=number,
-                    found=f"{columns} column{'s' if columns > 1 else ''}",
-                    expected=f"{expected} columns, as in the {like}",
-                    hint="the line is cut off, or a cell holds a tab or a line end",
-                ) from cause
-            self._decode(number, text)
-        raise FormatError(
-            self.path, line=line, found=f"text that Arrow cannot parse ({cause})", expected="rows"
-        ) from cause
-
-    def _decode(self, line: int, text: bytes) -> str:
-        try:
-            return text.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise FormatError(
-                self.path,
-                line=line,
-                found=f"the byte 0x{text[error.start]:02x}, which is not UTF-8",
-                expected="UTF-8 text",
-                hint="convert the file (for example: iconv -f latin1 -t utf-8), or it is not text at all",
-            ) from None
-
+_LOG: Final = logging.getLogger(__name__)
 
 #: Bytes of rows after which a block ends; more than one of so many rows takes unless rows grow on the way.
 MOST_BYTES: Final = 32 << 20
-#: Bytes that a row may have.
-LARGEST_ROW: Final = 16 << 20
 
 
 def reblock(
@@ -299,136 +109,6 @@ def _one_block(parts: list[pa.RecordBatch], rows: int) -> pa.RecordBatch:
             "block_rows", found=rows, expected="blocks with less than 2 GiB of text a column", hint="lower it"
         )
     return joined[0]
-
-
-REQUIRED_ROLES: Final = ("junction", "v_call", "j_call")
-
-_SHOWN_COLUMNS = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """Where one kind of table keeps each role.
-
-    `name` is as given to ``--layout``, `description` one line for help texts. `columns` has for each role the
-    column names accepted for it, case sensitive, the preferred one first; every table must have the roles
-    `required`. `header` names the columns of text without a header line, as far as they go; empty where there
-    is one. `amino_acids` are names of a column of junctions as amino acids.
-    """
-
-    name: str
-    description: str
-    columns: Mapping[str, tuple[str, ...]]
-    required: tuple[str, ...] = REQUIRED_ROLES
-    header: tuple[str, ...] = ()
-    amino_acids: tuple[str, ...] = ("junction_aa",)
-
-    def fits(self, columns: Sequence[str]) -> bool:
-        """Whether every required role has a column."""
-        return not self.missing(columns)
-
-    def missing(self, columns: Sequence[str]) -> list[str]:
-        """Required roles without a column."""
-        present = set(columns)
-        return [role for role in self.required if not present.intersection(self.columns[role])]
-
-    def required_text(self) -> str:
-        """Required columns worded for a message, alternatives joined by ``or``."""
-        return ", ".join(" or ".join(self.columns[role]) for role in self.required)
-
-
-def _layouts() -> Iterator[Layout]:
-    """The layouts of ``data/layouts.json``."""
-    told = json.loads((resources.files("plait.formats") / "data" / "layouts.json").read_text("utf-8"))
-    for name, one in told.items():
-        columns = {role: tuple(names) for role, names in one.pop("columns").items()}
-        yield Layout(name=name, columns=columns, amino_acids=tuple(one.pop("amino_acids")), **one)
-
-
-LAYOUTS: Final[Mapping[str, Layout]] = {layout.name: layout for layout in _layouts()}
-
-
-def layout_named(name: str) -> Layout:
-    """The layout of that name, one of `LAYOUTS`; InvalidInput if there is none."""
-    if name not in LAYOUTS:
-        raise InvalidInput("layout", found=repr(name), expected=f"one of {', '.join(LAYOUTS)}")
-    return LAYOUTS[name]
-
-
-def assign_roles(
-    layout: Layout, headers: Sequence[tuple[str | PathLike[str], Sequence[str]]]
-) -> dict[str, str]:
-    """Column name of every role, from the path and column names (`headers`) of each input file.
-
-    Required roles are always there, and in every file under this name; optional ones only if at least one
-    file has them. FormatError if a file lacks a required column, or the files keep a role under different
-    names.
-    """
-    for path, columns in headers:
-        if not layout.fits(columns):
-            raise _missing_columns(layout, path, columns)
-    roles: dict[str, str] = {}
-    for role, accepted in layout.columns.items():
-        if role in layout.required:
-            roles[role] = _shared_name(role, accepted, headers)
-        else:
-            found = [name for name in accepted if any(name in columns for _, columns in headers)]
-            if found:
-                roles[role] = found[0]
-    return roles
-
-
-def _shared_name(
-    role: str, accepted: Sequence[str], headers: Sequence[tuple[str | PathLike[str], Sequence[str]]]
-) -> str:
-    for name in accepted:
-        if all(name in columns for _, columns in headers):
-            return name
-    first_path, first_columns = headers[0]
-    first = next(name for name in accepted if name in first_columns)
-    path, columns = next((path, columns) for path, columns in headers if first not in columns)
-    other = next(name for name in accepted if name in columns)
-    raise FormatError(
-        path,
-        found=f"column {other!r} for {role}",
-        expected=f"column {first!r}, as in {first_path}",
-        hint="give files of one export style in one run, or rename the column",
-    )
-
-
-def _missing_columns(layout: Layout, path: str | PathLike[str], columns: Sequence[str]) -> FormatError:
-    lacking = ", ".join(" or ".join(layout.columns[role]) for role in layout.missing(columns))
-    shown = ", ".join(repr(name) for name in columns[:_SHOWN_COLUMNS])
-    if len(columns) > _SHOWN_COLUMNS:
-        shown += f" and {len(columns) - _SHOWN_COLUMNS} more"
-    return FormatError(
-        path,
-        found=f"the columns {shown}",
-        expected=f"layout {layout.name!r} with the columns {layout.required_text()} (missing: {lacking})",
-        hint=_header_hint(layout, columns),
-    )
-
-
-def _header_hint(layout: Layout, columns: Sequence[str]) -> str | None:
-    fitting = [other.name for other in LAYOUTS.values() if other.fits(columns)]
-    if fitting:
-        return f"the header fits layout {fitting[0]!r}: choose it with --layout {fitting[0]}"
-    for separator, name in ((",", "commas"), (";", "semicolons")):
-        if len(columns) == 1 and separator in columns[0]:
-            return f"the header looks separated by {name}: convert the file to tab-separated values"
-    unquoted = [name.strip('"') for name in columns]
-    if any(other.fits(unquoted) for other in LAYOUTS.values()):
-        return "the header is quoted: write the file without quotes (in R: quote = FALSE)"
-    lowered = {name.strip().lower() for name in columns}
-    wanted = [name for role in layout.missing(columns) for name in layout.columns[role]]
-    if any(name.lower() in lowered for name in wanted):
-        return "column names are matched exactly, including upper and lower case and blanks"
-    return None
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether a type holds text, in any of Arrow's ways: string, large string and string view."""
-    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
 
 
 def union_schema(files: Sequence[tuple[str | os.PathLike[str], pa.Schema]]) -> pa.Schema:
@@ -558,43 +238,104 @@ def row_ranges(files: Sequence[tuple[str, int]], rows: int, schema: pa.Schema) -
 _SAMPLED_ROWS = 1000
 
 
-class _InputFile(Protocol):
-    path: str | os.PathLike[str]
-    schema: pa.Schema
-    bytes_read: int
-    blank_lines: int
+#: AIRR fields that plait uses, by what they are to it.
+_ROLES: Final = {
+    **{name: name for name in (*REQUIRED_ROLES, "sequence_id")},
+    **{"subject": "subject_id", "repertoire": "repertoire_id", "count": "duplicate_count"},
+}
 
-    def batches(self, max_rows: int) -> Iterator[pa.RecordBatch]: ...
+
+def roles_of(schema: pa.Schema, required: Sequence[Sequence[str]] = ()) -> dict[str, str]:
+    """Column name of every role that a table with AIRR fields has, and the first of the names `required`."""
+    found = {role: name for role, name in _ROLES.items() if name in schema.names}
+    return found | {names[0]: next(name for name in names if name in schema.names) for names in required}
 
 
 def open_rearrangements(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
-    layout: str = "airr",
+    layout: LayoutChoice = AUTO,
     block_rows: int,
     block_bytes: int = MOST_BYTES,
+    named_subjects: bool = False,
 ) -> RearrangementReader:
     """Open one or more tables of rearrangements; their headers are read, their rows are not.
 
-    They are tab-separated text, plain, gzip or zstd, or Parquet, told apart by content. The rows of several
-    files follow one another, the columns are those of all files, null where a file has none. Cells of
-    tab-separated text stay text exactly as written; an empty cell is an empty string, and nothing is taken
-    for a null. Parquet columns keep their types, with dictionaries decoded. A file with a header and no rows
-    is a table of no rows.
+    They are text with tabs or commas, plain, gzip or zstd, Parquet, or archives of IMGT/HighV-QUEST, told
+    apart by content. The rows of several files follow one another, the columns are those of all files, null
+    where a file has none. Cells of text stay text exactly as written; an empty cell is an empty string.
+    Parquet columns keep their types, with dictionaries decoded. Tables that are not AIRR's have AIRR's
+    columns behind their own. A file with a header and no rows is a table of no rows.
 
-    `layout` is the name of the column layout, see `plait.formats.rearrangements.LAYOUTS`; a block ends after
-    `block_rows` rows, and after `block_bytes` bytes, too. InvalidInput if `paths` is empty, a file is named
-    twice, the layout unknown or `block_rows` less than 1; FormatError if a file is missing, empty, not a
-    table, or lacks a column that the layout requires.
+    `layout` is the name of one, see `plait.formats.layouts.LAYOUTS`, ``"auto"``, or a mapping of AIRR fields
+    to column names. `paths` may be a `SampleSheet`: its columns are added to the rows of its files. With
+    `named_subjects`, the rows of a file that does not say whose they are belong to a subject of its name. A
+    block ends after `block_rows` rows, and after `block_bytes` bytes, too. InvalidInput if `paths` is empty,
+    a file is named twice, the layout unknown or `block_rows` less than 1; FormatError if a file is missing,
+    empty, not a table, or lacks a column that the layout requires.
     """
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    if not given:
+    given = [paths] if isinstance(paths, str | os.PathLike) else paths
+    if not len(given):
         raise InvalidInput("paths", found="no input file", expected="at least one")
     if block_rows < 1:
         raise InvalidInput("block_rows", found=block_rows, expected="at least 1")
     return RearrangementReader(
-        given, layout=layout_named(layout), block_rows=block_rows, block_bytes=block_bytes
+        given, layout=layout, block_rows=block_rows, block_bytes=block_bytes, named_subjects=named_subjects
     )
+
+
+def _opened(
+    path: str | os.PathLike[str], layout: LayoutChoice | Layout, required: Sequence[tuple[str, ...]]
+) -> tuple[InputFile, Layout]:
+    """A file and its layout."""
+    kind = sniff(path, archives=True)
+    if kind is FileKind.PARQUET:
+        table = ParquetInput(path)
+        found = (
+            layout
+            if isinstance(layout, Layout)
+            else layout_of(path, layout, table.schema.names, "", required)
+        )
+        return table, found
+    if isinstance(layout, Layout):
+        return DelimitedFile(path, kind, header=layout.header), layout
+    named = layout if isinstance(layout, str) else layout.get("layout", AUTO)
+    header = LAYOUTS[named].header if named != AUTO else ()
+    file = DelimitedFile(path, kind, header=header)
+    found = layout_of(path, layout, file.schema.names, file.first_line, required)
+    if found.ragged or found.header != header:
+        file = DelimitedFile(path, kind, header=found.header, ragged=found.ragged)
+    return file, found
+
+
+# Once for a file, however often it is opened.
+@functools.cache
+def _tell(path: str, description: str) -> None:
+    _LOG.info("reading %s as %s", path, description)
+
+
+def _table_of(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The table of an unpacked archive of IMGT/HighV-QUEST, if this is its folder; else the path."""
+    found = sorted(Path(path).glob(f"{IMGT_TABLE}*")) if os.path.isdir(path) else []
+    return found[0] if found else path
+
+
+def _with_subjects(
+    paths: Sequence[str | os.PathLike[str]],
+    opened: Sequence[tuple[InputFile, Layout]],
+    facts: Sequence[Mapping[str, str]],
+) -> list[Mapping[str, str]]:
+    """The facts of files, with a subject called as the file where nothing says whose rows they are."""
+    unsaid = [
+        path
+        for path, (file, layout), told in zip(paths, opened, facts, strict=True)
+        if "subject_id" not in {*told, *layout.given(file.schema.names)}
+    ]
+    names = {os.fspath(path): name for path, name in zip(unsaid, subject_names(unsaid), strict=True)}
+    return [
+        {"subject_id": names[os.fspath(path)], **told} if os.fspath(path) in names else told
+        for path, told in zip(paths, facts, strict=True)
+    ]
 
 
 class RearrangementReader(Closing):
@@ -607,37 +348,65 @@ class RearrangementReader(Closing):
 
     `schema` has the columns of all files in the order of first appearance; the text columns among the roles
     are strings. `roles` maps roles (``junction``, ``v_call``, ``j_call``; if present ``subject``,
-    ``repertoire``, ``sequence_id``, ``count``) to column names. `identities` are the absolute path, size in
-    bytes and modification time in ns of each file, to recognise the input again; `total_bytes` is their size
-    on disk.
+    ``repertoire``, ``sequence_id``, ``count``) to column names; every file has one of each of `required`.
+    `identities` are the absolute path, size in bytes and modification time in ns of each file, to recognise
+    the input again; `total_bytes` is their size on disk. `recognised` is what they were read as.
     """
+
+    #: Blocks have AIRR's columns.
+    layout: Final = AIRR
 
     def __init__(
         self,
         paths: Sequence[str | os.PathLike[str]],
         *,
-        layout: Layout,
+        layout: LayoutChoice | Layout,
         block_rows: int,
         block_bytes: int = MOST_BYTES,
+        required: Sequence[tuple[str, ...]] = (),
+        named_subjects: bool = False,
     ) -> None:
-        self.layout = layout
+        if not isinstance(layout, Layout):
+            check_layout(layout)
         self.block_rows = block_rows
         self._block_bytes = block_bytes
-        self._statuses, self.identities = identify(paths)
-        self._files: list[_InputFile] = []
-        for path in paths:
-            kind = sniff(path)
-            self._files.append(
-                ParquetInput(path)
-                if kind is FileKind.PARQUET
-                else DelimitedFile(path, kind, header=layout.header)
-            )
+        required = required or [(name,) for name in REQUIRED_ROLES]
+        facts: Sequence[Mapping[str, str]] = (
+            paths.facts if isinstance(paths, SampleSheet) else [{} for _ in paths]
+        )
+        tables = [_table_of(path) for path in paths]
+        self._statuses, self.identities = identify(tables)
+        opened = [_opened(table, layout, required) for table in tables]
+        for path, (_, found) in zip(paths, opened, strict=True):
+            if found.names != "airr":
+                _tell(os.fspath(path), found.description)
+        if named_subjects:
+            facts = _with_subjects(paths, opened, facts)
+        own = [] if isinstance(layout, str | Layout) else [f"{k}={v}" for k, v in layout.items()]
+        self.recognised = " ".join([", ".join(sorted({found.name for _, found in opened})), *own])
+        converted = [ConvertedFile(*one, told) for one, told in zip(opened, facts, strict=True)]
+        self._files: list[InputFile] = [
+            one if one.added else file for one, (file, _) in zip(converted, opened, strict=True)
+        ]
         self.total_bytes = sum(size for _, size, _ in self.identities)
-        self.roles = assign_roles(layout, [(file.path, file.schema.names) for file in self._files])
-        self.schema = self._role_types(union_schema([(file.path, file.schema) for file in self._files]))
+        schema = union_schema([(file.path, file.schema) for file in self._files])
+        self.roles = roles_of(schema)
+        self.roles |= {names[0]: self._shared(names) for names in required}
+        self.schema = self._role_types(schema)
         self._running: Generator[pa.RecordBatch, None, None] | None = None
         #: Number of the first row of each file that has been begun.
         self._starts = {0: 0}
+
+    def _shared(self, names: Sequence[str]) -> str:
+        """The first of these columns that every file has."""
+        found = next((name for name in names if all(name in file.schema.names for file in self._files)), None)
+        if found is not None:
+            return found
+        first, *others = ((file, next(n for n in names if n in file.schema.names)) for file in self._files)
+        file, other = next(one for one in others if first[1] not in one[0].schema.names)
+        raise FormatError(
+            file.path, found=f"column {other!r}", expected=f"column {first[1]!r}, as in {first[0].path}"
+        )
 
     @property
     def blank_lines(self) -> int:

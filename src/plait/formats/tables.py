@@ -20,7 +20,7 @@ import pyarrow.types as kinds
 
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.atomic import AtomicFile, TextOutput, bad_output, check_not_input, encoder, output_errors
-from plait.formats.rearrangements import is_text
+from plait.formats.layouts import is_text
 from plait.types import WholeOrNot
 
 _PIECE_BYTES = 8 << 20
@@ -37,7 +37,7 @@ def check_columns(schema: pa.Schema) -> None:
         kind = field.type
         if _is_list(kind):
             kind = kind.value_type
-        castable = not kinds.is_nested(kind) and not _is_binary(kind)
+        castable = not kinds.is_nested(kind) and not any(is_binary(kind) for is_binary in _BINARY)
         with suppress(pa.ArrowNotImplementedError):
             if castable and _text(pa.nulls(1, kind)):
                 continue
@@ -161,15 +161,7 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind))
 
 
-def _is_binary(kind: pa.DataType) -> bool:
-    return bool(
-        kinds.is_binary(kind)
-        or kinds.is_large_binary(kind)
-        or kinds.is_binary_view(kind)
-        or kinds.is_fixed_size_binary(kind)
-    )
-
-
+_BINARY: Final = (kinds.is_binary, kinds.is_large_binary, kinds.is_binary_view, kinds.is_fixed_size_binary)
 TABLE_SUFFIXES: Final = (".parquet", ".tsv", ".tsv.gz", ".tsv.zst")
 
 _ZSTD_LEVEL = 1

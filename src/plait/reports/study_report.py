@@ -605,14 +605,15 @@ def write_study_report(
     with AtomicFile(page) as file, output_errors(page):
         content = study_page(study, drawn).encode("utf-8")
         file.stream.write(content)
-        written = _write_figures(drawn, study.folder / "figures", progress) if figures else []
+        written = write_figures(drawn, study.folder / "figures", progress) if figures else []
     missing = tuple(figure.title for figure in drawn if figure.spec is None)
     return StudyReport(page, len(content), tuple(written), missing)
 
 
-def _write_figures(
-    figures: Sequence[StudyFigure], folder: Path, progress: Callable[[str], None] | None
+def write_figures(
+    figures: Sequence[StudyFigure], folder: Path, progress: Callable[[str], None] | None = None
 ) -> list[Path]:
+    """Write figures to a folder as PNG and SVG; `progress` gets each name before it is drawn."""
     with output_errors(folder):
         folder.mkdir(exist_ok=True)
     written = []

@@ -26,6 +26,7 @@ from plait.alphabets import IUPAC_MASK, reverse_complement
 from plait.dp.chain.tables import Junctions
 from plait.errors import FormatError, InvalidInput, one_of
 from plait.formats.checkpoints import letters_of
+from plait.formats.layouts import as_int64
 from plait.run.rows import RunningSums
 from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.bundled import bundled_germlines, load_germline
@@ -392,6 +393,12 @@ class ClonotypeKey(NamedTuple):
         junction = "junction_aa" if self.acids else "junction"
         return (junction, *(["v_gene"] if self.v else []), *(["j_gene"] if self.j else []))
 
+    @property
+    def required(self) -> list[tuple[str, ...]]:
+        """AIRR fields of which a table must have one each."""
+        calls = [(f"{segment}_call",) for segment in "vj" if getattr(self, segment)]
+        return [("junction_aa", "junction") if self.acids else ("junction",), *calls]
+
     def __str__(self) -> str:
         return f"cdr3{'aa' if self.acids else 'nt'}{'+v' if self.v else ''}{'+j' if self.j else ''}"
 
@@ -451,7 +458,7 @@ def whole_numbers(column: pa.Array, *, path: str, name: str) -> pa.Array:
         texts = text_of(column)
         column = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.large_string()), texts)
     try:
-        found = _as_int64(column)
+        found = as_int64(column)
     except pa.ArrowInvalid as error:
         raise FormatError(path, column=name, found=str(error), expected="whole numbers") from error
     least, most = pc.min_max(found).values()
@@ -461,14 +468,6 @@ def whole_numbers(column: pa.Array, *, path: str, name: str) -> pa.Array:
                 path, column=name, found=f"{value}", expected=f"whole numbers from 0 to {_MOST_COPIES}"
             )
     return found
-
-
-def _as_int64(column: pa.Array) -> pa.Array:
-    try:
-        return column.cast(pa.int64())
-    except pa.ArrowInvalid:
-        # Some programs write whole numbers as 12.0, for the sake of missing ones.
-        return column.cast(pa.float64()).cast(pa.int64())
 
 
 #: Causes in the order in which they are looked for; the last one is none.

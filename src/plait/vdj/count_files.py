@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
+from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.rearrangements import MOST_BYTES, open_rearrangements
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import (
@@ -406,7 +407,7 @@ def count_files(
     output: str | os.PathLike[str],
     counter: PathCounter,
     *,
-    layout: str = "airr",
+    layout: LayoutChoice = AUTO,
     long: bool = False,
     min_v_identity: float | None = None,
     threads: int | None = None,
@@ -428,7 +429,7 @@ def count_files(
     counter
         What counts; made with ``threads=1``, since blocks are what runs in parallel.
     layout
-        Column layout of the inputs.
+        Layout of the inputs, as of `plait.vdj.sharing`.
     long
         Write one row per input row, D allele and model instead of lists.
     min_v_identity

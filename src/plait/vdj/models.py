@@ -25,6 +25,11 @@ _MAX_NU = 200
 _MAX_EXHAUSTIVE = 10
 
 
+#: Most N nucleotides at a junction that commands take where nothing is said: 99 % of the insertions in human
+#: IGH have no more, and in the other loci 85 % and more no more than 10 (models of the package righor).
+USUAL_NU = {"IGH": 40}
+
+
 def end_weight(delta: int, pi: int, strands: int) -> int:
     """Ways to reach a gene end that is `delta` nucleotides longer than its germline (DP-2).
 

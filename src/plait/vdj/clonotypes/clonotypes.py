@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from plait.errors import InvalidInput, in_range
 from plait.formats.checkpoints import letters_of
-from plait.formats.rearrangements import is_text, reblock
+from plait.formats.layouts import is_text
+from plait.formats.rearrangements import reblock
 from plait.formats.sorted_runs import Direction, SortedRuns, Spilling, run_starts, whole_runs
 from plait.vdj.calls import GeneNames, named_rows
 from plait.vdj.clonotypes.error_clonotypes import LowQualityRows, merge_satellites, split_low_quality

@@ -5,12 +5,10 @@ Path counts of every file are made once, and found again by content and paramete
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -29,193 +27,19 @@ from plait.formats.compression import (
     sniff,
     unchanged,
 )
-from plait.formats.rearrangements import assign_roles, layout_named, open_rearrangements
+from plait.formats.layouts import AUTO, LayoutChoice
+from plait.formats.rearrangements import open_rearrangements
+from plait.formats.sheets import Sample, sample_name
 from plait.run.executor import Executor
 from plait.run.rows import Progress
 from plait.vdj.count_files import CountPlan, CountSummary, count_files, plan_on
 from plait.vdj.counting import PathCounter
 from plait.vdj.germline import GermlineSet
-from plait.vdj.germline.files import read_text
 from plait.vdj.germline.germline_set import Chain
 from plait.vdj.models import PathModel
 
-_FILE = "file"
-_SUBJECT = "subject_id"
 #: Columns of the table of subjects, which a covariate must not be called.
-_TAKEN = (
-    "subject",
-    "files",
-    "rows",
-    "rows_left_out",
-    "clonotypes",
-    "shared_clonotypes",
-    "duplicate_count",
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """One line of the sheet, numbered from 1; blank covariates are not there.
-
-    `subject`: whose rows they are; None: the file has a column that says it.
-    """
-
-    line: int
-    path: Path
-    subject: str | None
-    covariates: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleSheet:
-    """A sample sheet: its lines, and the names of all covariates, in order."""
-
-    path: Path
-    samples: tuple[Sample, ...]
-    covariates: tuple[str, ...]
-
-    def of_subjects(self, subjects: Sequence[Iterable[str]]) -> dict[str, dict[str, str]]:
-        """Covariates of every subject, in alphabetical order; `subjects` are those of each sample's file.
-
-        FormatError if a subject has two values of one covariate.
-        """
-        found: dict[str, dict[str, str]] = {}
-        said: dict[tuple[str, str], int] = {}
-        for sample, names in zip(self.samples, subjects, strict=True):
-            for subject in names:
-                known = found.setdefault(subject, {})
-                for name, value in sample.covariates.items():
-                    if known.setdefault(name, value) != value:
-                        raise FormatError(
-                            self.path,
-                            line=sample.line,
-                            column=name,
-                            found=f"{value!r} for subject {subject!r}",
-                            expected=f"{known[name]!r}, as in line {said[subject, name]}",
-                            hint="a covariate has one value for each subject",
-                        )
-                    said.setdefault((subject, name), sample.line)
-        return dict(sorted(found.items()))
-
-
-def read_sample_sheet(path: str | os.PathLike[str]) -> SampleSheet:
-    """Read a sample sheet; the files exist, and none is there twice.
-
-    Text separated by commas or tabs, with a header: ``file``, if wanted ``subject_id``, and covariates. Files
-    are relative to the folder of the sheet. FormatError, which names the line, if it is something else.
-    """
-    source = Path(path)
-    lines = _lines(source)
-    if not lines:
-        raise FormatError(source, found="no text at all", expected="a header line with a column 'file'")
-    number, header = lines[0]
-    _check_header(source, number, header)
-    samples: list[Sample] = []
-    seen: dict[str, int] = {}
-    for line, cells in lines[1:]:
-        if len(cells) != len(header):
-            raise FormatError(
-                source,
-                line=line,
-                found=f"{len(cells)} column{'s' if len(cells) > 1 else ''}",
-                expected=f"{len(header)} columns, as in the header",
-            )
-        sample = _sample(source, line, dict(zip(header, cells, strict=True)))
-        real = os.path.realpath(sample.path)
-        if real in seen:
-            raise FormatError(
-                source,
-                line=line,
-                column=_FILE,
-                found=f"{str(sample.path)!r} again",
-                expected="every file once",
-                hint=f"it is in line {seen[real]} already",
-            )
-        seen[real] = line
-        samples.append(sample)
-    if not samples:
-        raise FormatError(source, found="a header and no lines", expected="a line for each file")
-    covariates = tuple(name for name in header if name not in (_FILE, _SUBJECT))
-    sheet = SampleSheet(path=source, samples=tuple(samples), covariates=covariates)
-    # What can be known to be wrong before any file is read.
-    sheet.of_subjects([[] if sample.subject is None else [sample.subject] for sample in samples])
-    return sheet
-
-
-def _lines(path: Path) -> list[tuple[int, list[str]]]:
-    """Cells of all lines that are not blank, stripped, with line numbers."""
-    text = read_text(path, "a text file: the sample sheet, not one of the samples")
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    separator = "\t" if "\t" in first else ","
-    source = io.StringIO(text, newline="")
-    reader = csv.reader(source, delimiter=separator, strict=True, skipinitialspace=True)
-    found = []
-    try:
-        for cells in reader:
-            stripped = [cell.strip() for cell in cells]
-            if any(stripped):
-                found.append((reader.line_num, stripped))
-    except csv.Error as error:
-        raise FormatError(
-            path, line=reader.line_num, found=str(error), expected="cells separated by commas or tabs"
-        ) from error
-    return found
-
-
-def _check_header(path: Path, line: int, header: Sequence[str]) -> None:
-    shown = ", ".join(map(repr, header[:20]))
-    if _FILE not in header:
-        hint = None
-        if len(header) == 1 and ";" in header[0]:
-            hint = "separate the cells by commas or tabs, not semicolons"
-        elif _FILE in [name.lower() for name in header]:
-            hint = "column names are matched exactly, in lower case"
-        elif {"junction", "v_call"} & set(header):
-            hint = "this is a table of rearrangements; name it in a sheet"
-        raise FormatError(
-            path, line=line, found=f"the columns {shown}", expected="a column 'file'", hint=hint
-        )
-    repeated = sorted({name for name in header if header.count(name) > 1})
-    if repeated or "" in header:
-        wrong = (
-            f"column name {repeated[0]!r} more than once"
-            if repeated[:1] > [""]
-            else "a column without a name"
-        )
-        raise FormatError(path, line=line, found=wrong, expected="every column named, and once")
-    for name in header:
-        if name in _TAKEN:
-            raise FormatError(
-                path,
-                line=line,
-                found=f"a covariate called {name!r}",
-                expected="another name",
-                hint="the table of subjects has a column of this name"
-                + (f"; the column of subjects is called {_SUBJECT!r} here" if name == "subject" else ""),
-            )
-
-
-def _sample(sheet: Path, line: int, cells: Mapping[str, str]) -> Sample:
-    given = cells[_FILE]
-    if not given:
-        raise FormatError(sheet, line=line, column=_FILE, found="nothing", expected="the name of a file")
-    try:
-        path = sheet.parent / Path(given).expanduser()
-    except RuntimeError:
-        # There is no user of the name that follows the tilde.
-        path = sheet.parent / given
-    if not os.path.isfile(path):
-        kind = "a folder" if os.path.isdir(path) else "no such file"
-        raise FormatError(
-            sheet,
-            line=line,
-            column=_FILE,
-            found=f"{given[:200]!r}, which is {kind}",
-            expected="a file that exists",
-            hint=f"names are relative to the folder of the sheet: {str(path)[-300:]!r} is meant",
-        )
-    covariates = {name: value for name, value in cells.items() if name not in (_FILE, _SUBJECT) and value}
-    return Sample(line=line, path=path, subject=cells.get(_SUBJECT) or None, covariates=covariates)
+TAKEN = ("files", "rows", "rows_left_out", "clonotypes", "shared_clonotypes", "duplicate_count")
 
 
 #: Counted with by default: pi 4 and nu 10, and all smaller limits.
@@ -240,7 +64,7 @@ class StudySettings:
     model: PathModel = DEFAULT_MODEL
     ambiguous: Literal["first", "all", "fail"] = "first"
     overflow: Literal["null", "float"] = "null"
-    layout: str = "airr"
+    layout: LayoutChoice = AUTO
     subject: str | None = None
     shared_by: int = 2
     predictor_models: tuple[tuple[int, int], ...] = DEFAULT_PREDICTOR_MODELS
@@ -336,12 +160,13 @@ _LAYOUT = b"plait.layout"
 class PlannedSample:
     """A file whose header has been read.
 
-    `roles`: role to column name; `size` in bytes; `counted`: whether it is an output of ``plait vdj count``
-    with the parameters of the study.
+    `roles`: role to column name; `layout`: what it was read as; `size` in bytes; `counted`: whether it is an
+    output of ``plait vdj count`` with the parameters of the study.
     """
 
     sample: Sample
     roles: Mapping[str, str]
+    layout: str
     size: int
     counted: bool
 
@@ -391,27 +216,20 @@ def plan_sample(sample: Sample, settings: StudySettings, plan: CountPlan) -> Pla
     """
     size = check_readable(sample.path).st_size
     stored = _stored_facts(sample.path)
-    counted = stored is not None and _same_counts(stored, plan)
-    if stored is not None and counted:
-        layout = layout_named(stored["layout"])
-        names = stored["columns"]
-    else:
-        layout = layout_named(settings.layout)
-        with open_rearrangements([sample.path], layout=layout.name, block_rows=1) as reader:
-            names = reader.schema.names
-    roles = assign_roles(layout, [(sample.path, names)])
+    plain = isinstance(settings.layout, str)
+    counted = plain and stored is not None and _same_counts(stored, plan)
+    with open_rearrangements([sample.path], layout=settings.layout, block_rows=1) as reader:
+        names, roles, found = reader.schema.names, reader.roles, reader.recognised
     if settings.subject is not None:
+        if sample.subject is None and settings.subject not in names:
+            raise FormatError(
+                sample.path,
+                found=f"the columns {', '.join(map(repr, names[:20]))}",
+                expected=f"a column {settings.subject!r} that tells individuals apart, as --subject says",
+                hint=f"fill in subject_id in line {sample.line} of the sheet, or name another column",
+            )
         roles["subject"] = settings.subject
-    column = roles.get("subject")
-    if sample.subject is None and column not in names:
-        wanted = settings.subject or " or ".join(layout.columns.get("subject", ("subject_id",)))
-        raise FormatError(
-            sample.path,
-            found=f"the columns {', '.join(map(repr, names[:20]))}",
-            expected=f"a column {wanted!r} that tells individuals apart",
-            hint=f"fill in subject_id in line {sample.line} of the sheet, or name the column with --subject",
-        )
-    return PlannedSample(sample=sample, roles=roles, size=size, counted=counted)
+    return PlannedSample(sample=sample, roles=roles, layout=found, size=size, counted=counted)
 
 
 def count_sample(
@@ -432,7 +250,7 @@ def count_sample(
     digest = content_digest(source)
     counts, reused = source.absolute(), True
     if not planned.counted:
-        counts = folder / f"{_stem(source)}-{_key(digest, settings, plan)}.parquet"
+        counts = folder / f"{sample_name(source)}-{_key(digest, planned.layout, plan)}.parquet"
         reused = _is_whole(counts)
         if reused:
             Checkpoint.remove_left_over(f"{counts}.checkpoint")
@@ -447,6 +265,8 @@ def count_sample(
     renamed = _renamed(counts)
     roles = {role: renamed.get(name, name) for role, name in planned.roles.items()}
     subject = planned.sample.subject
+    if subject is None and "subject" not in roles:
+        subject = sample_name(source)
     with arrow_parquet.ParquetFile(counts) as file:
         rows = file.metadata.num_rows
         null = {field.name for field in file.schema_arrow if pa.types.is_null(field.type)}
@@ -512,7 +332,7 @@ def _stored_facts(path: Path) -> dict[str, Any] | None:
 
 
 def _same_counts(stored: Mapping[str, Any], plan: CountPlan) -> bool:
-    if not isinstance(stored["provenance"], dict) or not isinstance(stored["layout"], str):
+    if not isinstance(stored["provenance"], dict) or stored["layout"] != "airr":
         return False
     wanted = {"status", "path_count"} | set(plan.counter.columns.schema.names)
     return effective_facts(stored["provenance"], "germline") == _counted_as(plan) and wanted <= set(
@@ -535,16 +355,9 @@ def effective_facts(provenance: Mapping[str, Any], named: str) -> dict[str, Any]
     return facts
 
 
-def _key(digest: str, settings: StudySettings, plan: CountPlan) -> str:
-    facts = {"content": digest, "layout": settings.layout, **_counted_as(plan)}
+def _key(digest: str, layout: str, plan: CountPlan) -> str:
+    facts = {"content": digest, "layout": layout, **_counted_as(plan)}
     return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=8).hexdigest()
-
-
-def _stem(path: Path) -> str:
-    name = path.name
-    for suffix in (".gz", ".zst", ".tsv", ".txt", ".csv", ".parquet", ".airr"):
-        name = name.removesuffix(suffix)
-    return name or "counts"
 
 
 def _summary(counts: Path) -> Path:

@@ -17,6 +17,8 @@ from typing import Any, Literal
 from plait._version import __version__
 from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
+from plait.formats.layouts import AUTO, LayoutChoice
+from plait.formats.sheets import SampleSheet, read_sample_sheet, subject_names
 from plait.run.executor import Executor, open_executor
 from plait.vdj.calls import STATUS_MEANINGS, Ambiguity
 from plait.vdj.convergence.answers import answers
@@ -25,14 +27,13 @@ from plait.vdj.convergence.pgen_tables import ModelCalls, PgenColumns
 from plait.vdj.convergence.regression import PredictorSet, Regression, choose_predictors, regress
 from plait.vdj.convergence.settings import (
     DEFAULT_MODEL,
+    TAKEN,
     CountedSample,
     PlannedSample,
-    SampleSheet,
     StudySettings,
     count_plan,
     counted_summary,
     plan_sample,
-    read_sample_sheet,
 )
 from plait.vdj.convergence.stages import (
     DealtRows,
@@ -62,7 +63,7 @@ def study(
     chain: Chain | Literal["auto"] = "auto",
     ambiguous: Ambiguity = "first",
     overflow: Literal["null", "float"] = "null",
-    layout: str = "airr",
+    layout: LayoutChoice = AUTO,
     subject: str | None = None,
     shared_by: int = 2,
     predictor_models: Sequence[tuple[int, int]] | None = None,
@@ -106,9 +107,10 @@ def study(
     chain, ambiguous, overflow, device
         As for `count_paths`.
     layout
-        Column layout of the files.
+        Layout of the files, as of `plait.vdj.sharing`.
     subject
-        Column that tells subjects apart; by default that of the layout.
+        Column that tells subjects apart; by default ``subject_id``, or what the layout has for it;
+        where a file has none, its name is its subject.
     shared_by
         A clonotype is shared if so many subjects have it.
     predictor_models
@@ -176,7 +178,7 @@ def study(
     )
     if recombination is not None:
         _check_model(settings, recombination, alleles)
-    samples = read_sample_sheet(sheet)
+    samples = read_sample_sheet(sheet, taken=TAKEN)
     with nullcontext(executor) if executor is not None else open_executor(threads=threads) as workers:
         run = partial(_finished, samples, Path(output), settings, alleles, recombination, workers)
         return run(cache=cache, device=device, resume=resume, force=force, progress=progress)
@@ -196,8 +198,13 @@ def _finished(
     force: bool,
     progress: Callable[[StudyProgress], None] | None,
 ) -> Study:
+    # What can be known to be wrong before any file is read.
+    sheet.check_covariates()
     plan = count_plan(settings, germline, device=device, executor=executor)
     planned = [plan_sample(sample, settings, plan) for sample in sheet.samples]
+    subject_names(
+        one.sample.path for one in planned if one.sample.subject is None and "subject" not in one.roles
+    )
     # Absolute, for workers that have been started elsewhere.
     kept = None if cache is None else Path(cache).absolute()
     folder = StudyFolder(output.absolute(), counts=kept)
@@ -314,6 +321,7 @@ class _Run(Stages):
             "subjects": len(subjects),
             "provenance": plan.provenance.as_dict(),
         }
+        facts["parameters"]["layout"] = ", ".join(sorted({one.layout for one in planned}))
         plain: dict[str, Any] = _without_nan({**facts, "answers": self._answers(facts)})
         return plain
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from plait.errors import FormatError, InvalidInput, in_range, one_of
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.compression import content_digest
+from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.rearrangements import reblock
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, row_hash, run_starts, whole_runs
 from plait.run.executor import Executor
@@ -315,13 +316,18 @@ class CollectedEvidence:
 
 
 def open_evidence(
-    inputs: Sequence[str | os.PathLike[str]], choice: EvidenceChoice, layout: str = "airr"
+    inputs: Sequence[str | os.PathLike[str]], choice: EvidenceChoice, layout: LayoutChoice = AUTO
 ) -> list[JunctionTable]:
     """Open every table by itself; InvalidInput or FormatError if one is missing or not of this layout."""
     return [
         open_junctions([path], layout=layout, acids=False, calls=choice.calls, block_rows=_BLOCK_ROWS)
         for path in inputs
     ]
+
+
+def read_as(tables: Sequence[JunctionTable]) -> str:
+    """Layouts that the tables were read as."""
+    return ", ".join(sorted({table.reader.recognised for table in tables}))
 
 
 def collect_evidence(

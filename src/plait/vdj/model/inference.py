@@ -29,9 +29,10 @@ from plait.errors import FormatError, InvalidInput, PlaitError, in_range
 from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, output_errors
 from plait.formats.checkpoints import Checkpoint
 from plait.formats.compression import content_digest, parse_json
+from plait.formats.layouts import AUTO, LayoutChoice
 from plait.run.executor import LocalExecutor
 from plait.settings import package_digest
-from plait.vdj.model.evidence import EvidenceChoice, EvidenceFile, collect_evidence, open_evidence
+from plait.vdj.model.evidence import EvidenceChoice, EvidenceFile, collect_evidence, open_evidence, read_as
 from plait.vdj.model.expectations import Evidence, Expectation
 from plait.vdj.model.igor import check_igor_names
 from plait.vdj.model.inference_tables import inference_answers, write_inference_tables
@@ -679,7 +680,7 @@ def infer_files(
     start: RecombinationModel,
     *,
     choice: EvidenceChoice | None = None,
-    layout: str = "airr",
+    layout: LayoutChoice = AUTO,
     name: str | None = None,
     iterations: int = 200,
     tolerance: float = 1e-5,
@@ -708,7 +709,7 @@ def infer_files(
     choice
         Which rows are evidence, and how often they count.
     layout
-        Column layout of the inputs.
+        Layout of the inputs, as of `plait.vdj.sharing`.
     name
         What to call the model; by default the name of the folder.
     iterations
@@ -742,16 +743,14 @@ def infer_files(
     check_igor_names(start)
     wanted = choice or EvidenceChoice()
     executor = LocalExecutor(threads)
-    # Before long work: an input may be no table.
     opened = open_evidence(inputs, wanted, layout)
     size = sum(table.reader.total_bytes for table in opened)
     folder = InferenceFolder(Path(output))
     with _abandoning(folder), AtomicFile(folder.facts) as file:
         folder.check_replaceable(resume=resume, force=force)
-        settings: dict[str, object] = {"layout": layout, "iterations": iterations, "tolerance": tolerance}
-        settings |= {"pseudocount": pseudocount, "accelerate": accelerate}
-        key = _key(opened, start, wanted, settings)
-        store = folder.begin(key, resume=resume)
+        settings: dict[str, object] = {"layout": read_as(opened), "iterations": iterations}
+        settings |= {"tolerance": tolerance, "pseudocount": pseudocount, "accelerate": accelerate}
+        store = folder.begin(_key(opened, start, wanted, settings), resume=resume)
         run = InferenceRun(
             start, folder, store, executor.threads, pseudocount, accelerate, progress or (lambda state: None)
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -25,7 +25,8 @@ from plait.dp.chain.tables import EndTrees
 from plait.dp.chain.weigh import PairScratch, WeightedChain, WeightedScratch
 from plait.errors import InvalidInput
 from plait.formats.checkpoints import letters_of
-from plait.formats.rearrangements import Layout, RearrangementReader, layout_named
+from plait.formats.layouts import Layout, LayoutChoice
+from plait.formats.rearrangements import RearrangementReader
 from plait.lang.lanes import PADDING, padded
 from plait.run.rows import rows_per_block
 from plait.vdj.calls import STATUSES, as_column, encode_column, length_statuses
@@ -749,7 +750,7 @@ class JunctionTable:
 def open_junctions(
     inputs: Sequence[str | os.PathLike[str]],
     *,
-    layout: str,
+    layout: LayoutChoice,
     acids: bool,
     calls: GivenCalls,
     block_rows: int,
@@ -765,19 +766,15 @@ def open_junctions(
     """
     if not inputs:
         raise InvalidInput("inputs", found="no file", expected="at least one file")
-    given = _lines(nucleotides, acids) if layout == LINES else layout_named(layout)
-    names, used = given.amino_acids, _USED[calls]
-    own = given.columns["junction"]
-    junctions = (*(own if nucleotides else ()), *(names if acids else ()))
-    roles = ("junction", *(f"{segment}_call" for segment in used))
-    given = replace(given, columns={**given.columns, "junction": junctions}, required=roles)
-
-    reader = RearrangementReader(inputs, layout=given, block_rows=block_rows)
+    given = _lines(nucleotides, acids) if layout == LINES else layout
+    junctions = (*(("junction",) if nucleotides else ()), *(("junction_aa",) if acids else ()))
+    required = [junctions, *((f"{segment}_call",) for segment in _USED[calls])]
+    reader = RearrangementReader(inputs, layout=given, block_rows=block_rows, required=required)
     if fewest_rows is not None:
         reader.block_rows = rows_per_block(reader.sampled_row_bytes(), fewest_rows, block_rows)
-    first = reader.roles["junction"]
-    acid = next((name for name in names if name in reader.schema.names), None)
-    return JunctionTable(inputs, reader, first if first in own else None, acid, used)
+    first = reader.roles[junctions[0]]
+    acid = "junction_aa" if "junction_aa" in reader.schema.names else None
+    return JunctionTable(inputs, reader, first if first == "junction" else None, acid, _USED[calls])
 
 
 def _lines(nucleotides: bool, acids: bool) -> Layout:
@@ -787,8 +784,9 @@ def _lines(nucleotides: bool, acids: bool) -> Layout:
     return Layout(
         name=LINES,
         description="text without a header line",
-        columns={"junction": ("junction",), "v_call": ("v_call",), "j_call": ("j_call",)},
+        columns={name: (name,) for name in (*columns, "v_call", "j_call")},
         header=(*columns, "v_call", "j_call"),
+        names="airr",
     )
 
 

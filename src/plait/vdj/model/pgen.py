@@ -20,6 +20,7 @@ from plait._version import __version__
 from plait.devices.target import check_device, resolve, used_devices
 from plait.dp.chain.launches import WEIGHTS, WeighBatch
 from plait.errors import FormatError, InvalidInput
+from plait.formats.layouts import AUTO, LayoutChoice
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import AddedColumns, FinishedRun, Progress, RowRun, RowWork, asked_where_done, run_rows
 from plait.types import Provenance
@@ -625,7 +626,7 @@ def pgen_files(
     calls: GivenCalls = "ignore",
     log10: bool = False,
     min_v_identity: float | None = None,
-    layout: str = "airr",
+    layout: LayoutChoice = AUTO,
     threads: int | None = None,
     executor: Executor | None = None,
     resume: bool = False,
@@ -658,7 +659,7 @@ def pgen_files(
         Rows whose ``v_identity`` (a share, or per cent) is lower are mutated: they have that status and no
         probability. By default 0.98 for immunoglobulins and 0 for T cell receptors.
     layout
-        Column layout of the inputs, or ``"lines"`` for text without a header line.
+        Layout of the inputs, as of `plait.vdj.sharing`, or ``"lines"`` for text without a header line.
     threads
         Blocks worked on at a time; the output does not depend on it.
     executor
@@ -706,7 +707,7 @@ def posterior_files(
     model: RecombinationModel,
     *,
     calls: GivenCalls = "ignore",
-    layout: str = "airr",
+    layout: LayoutChoice = AUTO,
     threads: int | None = None,
     executor: Executor | None = None,
     resume: bool = False,

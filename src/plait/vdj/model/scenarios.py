@@ -27,6 +27,7 @@ from plait.dp.chain.best import (
 )
 from plait.dp.chain.graphs import taken
 from plait.errors import InvalidInput
+from plait.formats.layouts import AUTO, LayoutChoice
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import FinishedRun, Progress, RowRun, RowWork, run_rows
 from plait.vdj.calls import RowTotals, as_column
@@ -443,7 +444,7 @@ def scenario_files(
     *,
     best: int = 10,
     calls: GivenCalls = "ignore",
-    layout: str = "airr",
+    layout: LayoutChoice = AUTO,
     threads: int | None = None,
     executor: Executor | None = None,
     resume: bool = False,

@@ -45,9 +45,10 @@ class WordIndex(NamedTuple):
     that occur into `entries`, int32 (occurrences, 2): frame and position in it.
 
     References that are alike without gaps share a frame: `members` are those of frame after frame, with
-    offsets `frame_starts`; position p of a reference is ``p + shifts[reference]`` of its frame; int64.
-    `planes`, int64 (words, 2), have 32 letters a word, the high and the low bits of their `numbers`, those of
-    a reference from `plane_starts` on; `plain` (uint8) says whether all its letters have a number.
+    offsets `frame_starts`, `longest` the length of the longest of each; position p of a reference is
+    ``p + shifts[reference]`` of its frame; int64. `planes`, int64 (words, 2), have 32 letters a word, the
+    high and the low bits of their `numbers`, those of a reference from `plane_starts` on; `plain` (uint8)
+    says whether all its letters have a number.
 
     `letters` (uint8) has all references as sets, a bit for each of four letters; `bounds` (int64) are their
     offsets. `numbers`, int8 (16,): 0 to 3 for a set of one letter, else -1. `mirror`, uint8 (16,): the set of
@@ -60,6 +61,7 @@ class WordIndex(NamedTuple):
     entries: Any
     members: Any
     frame_starts: Any
+    longest: Any
     shifts: Any
     planes: Any
     plane_starts: Any
@@ -231,6 +233,8 @@ def _word_index(
     entries = np.unique(np.stack([words, np.repeat(frames, counts), places], axis=1), axis=0)
     distinct, starts = np.unique(entries[:, 0], return_index=True)
     planes, plane_starts = _planes(every)
+    longest = np.zeros(int(frames.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(longest, frames, [own.size for own in every])
     table = np.zeros((4**size // 32, 2), np.uint32)
     np.bitwise_or.at(table[:, 0], distinct >> 5, np.uint32(1) << (distinct & 31).astype(np.uint32))
     table[:, 1] = np.searchsorted(distinct, 32 * np.arange(table.shape[0]))
@@ -242,6 +246,7 @@ def _word_index(
         entries=entries[:, 1:].astype(np.int32),
         members=np.argsort(frames, kind="stable"),
         frame_starts=edges_of(np.bincount(frames)),
+        longest=longest,
         shifts=shifts,
         planes=planes,
         plane_starts=plane_starts,

@@ -427,7 +427,7 @@ def _check_different(*paths: _Path | None) -> None:
 
 
 #: Reads of a block: a row group of the output and the unit of work, of threads and of resuming.
-_BLOCK_READS = 6144
+_BLOCK_READS = 12_288
 #: Blocks worked on at a time, so that many processors do not take much memory.
 _MOST_BLOCKS = 12
 _SUMMARY = b"plait.summary"

@@ -303,6 +303,10 @@ class ReadAnnotator:
         self._aligner = GermlineAligner(self.germlines, device=device, threads=1)
         self._builder = RearrangementBuilder(self.germlines, limits)
         self.schema = self._builder.schema
+        facts = asdict(limits)
+        if not limits.regions:
+            # Tables without these columns tell what they told before there were any.
+            del facts["regions"]
         self.provenance = Provenance(
             version=__version__,
             device=resolve(device, 1).description,
@@ -312,7 +316,7 @@ class ReadAnnotator:
                 "germlines": [{"name": one.name, "digest": one.digest} for one in self.germlines],
                 "max_evalue": self._aligner.max_evalue,
                 "max_j_evalue": self._aligner.max_j_evalue,
-                **asdict(limits),
+                **facts,
             },
         )
 

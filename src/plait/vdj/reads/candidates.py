@@ -300,10 +300,8 @@ def _gain(
 def _reach(index: Any, size: int, frame: int, best: int, limits: Any, scratch: Any) -> int:
     """How much below `best` a frame may be without gaps where votes for other diagonals hint at some."""
     off = scratch.votes[frame] - scratch.leads[frame]
-    reference = index.members[index.frame_starts[frame]]
-    longest = index.bounds[reference + 1] - index.bounds[reference] + 2 * _NEARBY
     # Each vote may be a letter more, words over an edge some more; no more letters than there are.
-    more = min(off + 2 * index.size, min(size, longest) - best) - limits.gap
+    more = min(off + 2 * index.size, min(size, index.longest[frame]) - best) - limits.gap
     return int(max(more, 0) if off > 0 else 0)
 
 

@@ -1,1 +1,1 @@
-"""Repertoires: which junctions are near each other."""
+"""Repertoires of subjects: who shares what, how diverse they are, and what is near what."""

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plait._version import __version__
 from plait.errors import FormatError, InvalidInput, Unsupported, in_range
+from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.rearrangements import open_rearrangements
 from plait.formats.tables import open_table
 from plait.run.executor import Executor, LocalExecutor
@@ -290,7 +291,7 @@ class DiversitySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepertoireDiversity:
-    """Diversity of repertoires, as tables; their columns are described in the reference of study files.
+    """Diversity of repertoires, as tables.
 
     Attributes
     ----------
@@ -399,7 +400,7 @@ def diversity(
     *,
     settings: DiversitySettings | None = None,
     subject: str | None = None,
-    layout: str = "airr",
+    layout: LayoutChoice = AUTO,
     executor: Executor | None = None,
 ) -> RepertoireDiversity:
     """Diversity of the repertoires of subjects: how many clonotypes, how even, and which genes and lengths.
@@ -411,9 +412,10 @@ def diversity(
     settings
         How it is estimated.
     subject
-        Column that tells subjects apart; by default that of the layout, ``subject_id`` in AIRR tables.
+        Column that tells subjects apart; by default ``subject_id``, or what the layout has for it. Where a
+        file has none, its name is its subject.
     layout
-        Column layout of the source.
+        Layout of the source, as of `plait.vdj.sharing`.
     executor
         Where subjects are worked on; by default threads of this process. The tables are the same.
 
@@ -531,7 +533,7 @@ def _usage(rows: pa.Table) -> pa.Table:
     return pa.Table.from_pylist(found)
 
 
-def _conditions(source: _Source, column: str, subject: str | None, layout: str) -> dict[str, str]:
+def _conditions(source: _Source, column: str, subject: str | None, layout: LayoutChoice) -> dict[str, str]:
     """The condition of each subject that has one."""
     found: dict[str, str] = {}
 
@@ -558,7 +560,9 @@ def _conditions(source: _Source, column: str, subject: str | None, layout: str) 
         for batch in source.to_batches():
             add(batch, subject or "subject_id")
         return found
-    with open_rearrangements(source, layout=layout, block_rows=1 << 16) as reader:
+    with open_rearrangements(
+        source, layout=layout, block_rows=1 << 16, named_subjects=subject is None
+    ) as reader:
         check(reader.schema.names)
         for block in reader:
             add(block, subject or reader.roles["subject"])
@@ -627,7 +631,7 @@ def diversity_files(
     *,
     settings: DiversitySettings,
     subject: str | None = None,
-    layout: str = "airr",
+    layout: LayoutChoice = AUTO,
     executor: Executor | None = None,
 ) -> RepertoireDiversity:
     """As `diversity`, with the tables that `outputs` names written; all of them or none."""

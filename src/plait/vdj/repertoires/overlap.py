@@ -282,14 +282,20 @@ def write_matrix(
     counts = pairs["rows"]
     if "duplicate_count" in pairs.column_names:
         counts = pc.coalesce(pairs["duplicate_count"], counts)
-    columns = {n: clonotypes[n].to_pylist() for n in clonotypes.column_names}
+    columns: dict[str, Any] = {name: clonotypes[name].to_pylist() for name in clonotypes.column_names}
     if "subject_ids" in columns:
         columns["subject_ids"] = [",".join(names) for names in columns["subject_ids"]]
-    names = ["_".join(row) for row in zip(*(columns[n] for n in key), strict=True)]
-    var = pandas.DataFrame(columns, index=names)
+    # Texts as they have always been: not every version of anndata writes those of newer kinds.
+    for name, values in columns.items():
+        if values and isinstance(values[0], str):
+            columns[name] = np.array(values, object)
+    names = ["_".join(row) for row in zip(*(columns[name] for name in key), strict=True)]
+    var = pandas.DataFrame(columns, index=pandas.Index(names, dtype=object))
+    var = var.astype({name: object for name, values in columns.items() if isinstance(values, np.ndarray)})
+    obs = pandas.DataFrame(index=pandas.Index(list(subjects), name="subject", dtype=object))
     found = anndata.AnnData(
         X=sparse.csc_matrix((np.asarray(counts), who, ends), shape=(len(subjects), len(var))),
-        obs=pandas.DataFrame(index=pandas.Index(list(subjects), name="subject")),
+        obs=obs,
         var=var,
         uns={"plait.sharing": facts},
     )

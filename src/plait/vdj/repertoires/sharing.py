@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,14 +25,8 @@ from numpy.typing import NDArray
 from plait._version import __version__
 from plait.errors import FormatError, InvalidInput, in_range, one_of
 from plait.formats.atomic import check_output
-from plait.formats.rearrangements import (
-    Layout,
-    RearrangementReader,
-    RowRange,
-    assign_roles,
-    layout_named,
-    reblock,
-)
+from plait.formats.layouts import AUTO, ConvertedFile, LayoutChoice, TableInput, check_layout, layout_of
+from plait.formats.rearrangements import RearrangementReader, RowRange, reblock, roles_of
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, whole_runs
 from plait.formats.tables import open_table, table_suffix
 from plait.run.executor import Executor, LocalExecutor
@@ -74,9 +68,10 @@ class SharingSettings:
         What makes a clonotype: ``cdr3nt`` or ``cdr3aa``, the junction as nucleotides or amino acids, behind
         it ``+v`` and ``+j`` if the gene is part of it, as ``cdr3aa+v``.
     subject
-        Column that tells individuals apart; by default that of the layout.
+        Column that tells individuals apart; by default ``subject_id``, or what the layout has for it. Where a
+        file has none, its name is its subject.
     layout
-        Column layout of the tables.
+        Layout of the tables, ``"auto"``: recognised by the header; or a mapping of AIRR fields to columns.
     list_subjects
         Whether the names of the subjects stand beside each clonotype.
     condition
@@ -92,7 +87,7 @@ class SharingSettings:
 
     key: str = "cdr3nt+v+j"
     subject: str | None = None
-    layout: str = "airr"
+    layout: LayoutChoice = AUTO
     list_subjects: bool = False
     condition: str | None = None
     mismatches: int | None = None
@@ -102,7 +97,7 @@ class SharingSettings:
     def __post_init__(self) -> None:
         """Check them."""
         ClonotypeKey.named(self.key)
-        layout_named(self.layout)
+        check_layout(self.layout)
         one_of("clusters", self.clusters, ("linkage", "neighbours"))
         if self.mismatches is not None and self.edits is not None:
             raise InvalidInput("mismatches, edits", found="both", expected="one of them, or none")
@@ -133,14 +128,16 @@ class ClonotypeGrouper:
     them is missing.
     """
 
-    def __init__(self, name: str, schema: pa.Schema, layout: Layout, settings: SharingSettings) -> None:
+    def __init__(
+        self, name: str, schema: pa.Schema, roles: Mapping[str, str], settings: SharingSettings
+    ) -> None:
         self.key = ClonotypeKey.named(settings.key)
-        self._roles = assign_roles(layout, [(name, schema.names)])
+        self._roles = dict(roles)
         if settings.subject is not None:
             self._roles["subject"] = settings.subject
         if settings.condition is not None:
             self._roles["condition"] = settings.condition
-        wanted = settings.subject or " or ".join(layout.columns.get("subject", ("subject_id",)))
+        wanted = settings.subject or "subject_id"
         _check_column(
             name, schema, self._roles.get("subject"), wanted, "that tells individuals apart", "subject"
         )
@@ -154,12 +151,13 @@ class ClonotypeGrouper:
         self.counted = PATH_COUNT in schema.names and not self.key.acids
         self._name = name
         self._genes = GeneNames()
+        junction = self._roles["junction_aa" if self.key.acids else "junction"]
         used = [
-            self._roles["junction"],
+            junction,
             *(self._roles[f"{s}_call"] for s in "vj" if f"{s}_gene" in self.key.columns),
         ]
-        acids = next((n for n in layout.amino_acids if self.key.acids and n in schema.names), None)
-        nucleotides = None if self._roles["junction"] == acids else self._roles["junction"]
+        acids = "junction_aa" if self.key.acids and "junction_aa" in schema.names else None
+        nucleotides = None if junction == acids else junction
         used += [self._roles["subject"]] + [n for n in (acids, count, settings.condition) if n is not None]
         used += [PATH_COUNT] if self.counted else []
         self.columns: list[str] = list(dict.fromkeys(used))
@@ -651,7 +649,7 @@ def sharing(
     generation: GenerationSettings | None = None,
     overlap_depth: int | None = None,
     subject: str | None = None,
-    layout: str = "airr",
+    layout: LayoutChoice = AUTO,
     executor: Executor | None = None,
 ) -> SharingTable:
     """Count in how many individuals each clonotype occurs, and how often in each.
@@ -722,6 +720,13 @@ def sharing(
         )
 
 
+class _Columns(NamedTuple):
+    """Columns of a source, and names of those that have a role."""
+
+    schema: pa.Schema
+    roles: Mapping[str, str]
+
+
 @contextmanager
 def _shared(
     source: _Source,
@@ -734,31 +739,41 @@ def _shared(
     progress: Callable[[Progress], None] | None = None,
 ) -> Iterator[_SharedRows]:
     """The clonotypes of a source, with rows put aside in a folder."""
-    layout, key = _wanted_layout(settings), ClonotypeKey.named(settings.key)
+    key = ClonotypeKey.named(settings.key)
     made = None if generation is None else ClonotypeGeneration(generation, key)
 
-    def shared(name: str, schema: pa.Schema, blocks: SpilledBlocks) -> _SharedRows:
-        grouper = ClonotypeGrouper(name, schema, layout, settings)
+    def shared(name: str, table: _Columns, blocks: SpilledBlocks) -> _SharedRows:
+        grouper = ClonotypeGrouper(name, table.schema, table.roles, settings)
         return _SharedRows(
             grouper, blocks, settings, made, with_pairs=with_pairs, overlap_depth=overlap_depth
         )
 
     if isinstance(source, pa.Table | pa.RecordBatch):
+        chosen = layout_of("the table", settings.layout, source.schema.names, required=key.required)
+        table = ConvertedFile(TableInput(source), chosen, {})
+        roles = roles_of(table.schema, key.required)
         with SpilledBlocks(folder) as blocks:
-            found = shared("the table", source.schema, blocks)
-            for block in source.to_batches() if isinstance(source, pa.Table) else [source]:
+            found = shared("the table", _Columns(table.schema, roles), blocks)
+            for block in table.batches(_BLOCK_ROWS):
                 found.add(found.grouper(block))
             found.finish("the table")
             yield found
         return
-    paths = [source] if isinstance(source, str | os.PathLike) else list(source)
+    paths = [source] if isinstance(source, str | os.PathLike) else source
     if not paths:
         raise InvalidInput("paths", found="no input file", expected="at least one")
-    with RearrangementReader(paths, layout=layout, block_rows=_BLOCK_ROWS) as reader:
+    with RearrangementReader(
+        paths,
+        layout=settings.layout,
+        block_rows=_BLOCK_ROWS,
+        required=key.required,
+        named_subjects=settings.subject is None,
+    ) as reader:
         name = ", ".join(path for path, _, _ in reader.identities)
-        ClonotypeGrouper(name, reader.schema, layout, settings)
+        columns = _Columns(reader.schema, reader.roles)
+        ClonotypeGrouper(name, reader.schema, reader.roles, settings)
         with SpilledBlocks(folder) as blocks:
-            found = shared(name, reader.schema, blocks)
+            found = shared(name, columns, blocks)
             with closing(_grouped_blocks(reader, found.grouper, executor or LocalExecutor(1))) as parts:
                 for part in parts:
                     found.add(part)
@@ -767,15 +782,6 @@ def _shared(
             reader.check_unchanged()
             found.finish(name)
             yield found
-
-
-def _wanted_layout(settings: SharingSettings) -> Layout:
-    """The layout, of which only the columns of the key are required."""
-    layout, key = layout_named(settings.layout), ClonotypeKey.named(settings.key)
-    own = layout.columns["junction"]
-    junctions = (*layout.amino_acids, *own) if key.acids else own
-    roles = ("junction", *(f"{segment}_call" for segment in "vj" if f"{segment}_gene" in key.columns))
-    return replace(layout, columns={**layout.columns, "junction": junctions}, required=roles)
 
 
 def _grouped_blocks(

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.errors import InvalidInput, in_range
-from plait.formats.rearrangements import RearrangementReader, layout_named
+from plait.formats.layouts import AUTO, LayoutChoice
+from plait.formats.rearrangements import RearrangementReader
 from plait.formats.tables import open_table
 from plait.run.executor import Executor, LocalExecutor
 from plait.stats.contingency import q_values
@@ -113,7 +114,7 @@ def specificities(
     *,
     settings: NeighbourSettings | None = None,
     subject: str | None = None,
-    layout: str = "airr",
+    layout: LayoutChoice = AUTO,
     executor: Executor | None = None,
 ) -> Specificities:
     """Count the clonotypes near each receptor of a query, and compare with a background.
@@ -129,9 +130,9 @@ def specificities(
     settings
         What is near.
     subject
-        Column that tells subjects apart; by default that of the layout.
+        Column that tells subjects apart; by default ``subject_id``, or what the layout has for it.
     layout
-        Column layout of all tables.
+        Layout of all tables, as of `plait.vdj.sharing`.
     executor
         Where the work is done; by default threads of this process. The results are the same.
 
@@ -227,26 +228,23 @@ _RESULTS: Final = (
 
 
 def _read_queries(
-    path: _Path, settings: NeighbourSettings, layout: str
+    path: _Path, settings: NeighbourSettings, layout: LayoutChoice
 ) -> tuple[pa.Table, list[pa.Array], _Ints]:
     """All rows of a query, the columns of the key of those that have them, and which these are."""
-    key, plain = ClonotypeKey.named(settings.key), layout_named(layout)
-    names = plain.columns["junction"]
-    roles = ("junction", *(f"{segment}_call" for segment in "vj" if getattr(key, segment)))
-    accepted = {**plain.columns, "junction": (*plain.amino_acids, *names) if key.acids else names}
-    wanted = replace(plain, columns=accepted, required=roles)
-    with RearrangementReader([path], layout=wanted, block_rows=_BLOCK_ROWS) as reader:
+    key = ClonotypeKey.named(settings.key)
+    junction, *others = key.required
+    with RearrangementReader([path], layout=layout, block_rows=_BLOCK_ROWS, required=key.required) as reader:
         table, at = pa.Table.from_batches(reader, schema=reader.schema), reader.roles
     clash = [name for name in _RESULTS if name in table.column_names]
     if clash:
         raise InvalidInput(
             "queries", found=f"the column {clash[0]!r}", expected="other names than of results"
         )
-    texts = text_of(table[at["junction"]].combine_chunks())
-    if key.acids and at["junction"] not in plain.amino_acids:
+    texts = text_of(table[at[junction[0]]].combine_chunks())
+    if key.acids and at[junction[0]] == "junction":
         texts = pc.fill_null(translations(texts), "").cast(pa.large_string())
     genes = GeneNames()
-    calls = [genes.of(table[at[role]].combine_chunks()) for role in roles[1:]]
+    calls = [genes.of(table[at[role]].combine_chunks()) for (role,) in others]
     columns = [pc.utf8_upper(texts), *calls]
     known = np.flatnonzero(np.all([np.asarray(pc.not_equal(column, "")) for column in columns], axis=0))
     return table, [column.take(pa.array(known)) for column in columns], known
