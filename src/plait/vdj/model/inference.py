@@ -194,10 +194,8 @@ class Steps:
             objective += pseudocount / expected.junctions * _log_prior(model)
         safe, self.safe = self.safe, None
         if safe is not None:
-            if not objective >= self.floor:
-                return safe
-            self.base = mean
-            return updated
+            self.base = mean if objective >= self.floor else self.base
+            return updated if objective >= self.floor else safe
         self.base = mean
         if self.first is None or not longer:
             self.first = model if longer else None
@@ -742,7 +740,6 @@ def infer_files(
     check_igor_names(start)
     wanted = choice or EvidenceChoice()
     executor = LocalExecutor(threads)
-    # Before long work: an input may be no table.
     opened = open_evidence(inputs, wanted, layout)
     size = sum(table.reader.total_bytes for table in opened)
     folder = InferenceFolder(Path(output))
