@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import shlex
 import signal
 import subprocess
@@ -46,6 +47,15 @@ def test_examples_are_command_lines(plait: Any, command: str, line: str) -> None
     assert bound.arguments or command in ("germline list",)
     shown = plait(*command.split(), "--help").out
     assert line in " ".join(shown.partition("For example:")[2].replace("\\\n", " ").split())
+
+
+def test_the_page_for_users_of_other_programs_has_command_lines(repository: Path) -> None:
+    page = (repository / "docs/coming-from.md").read_text(encoding="utf-8")
+    lines = re.findall(r"`(plait [^`]+)`", page)
+    assert len(lines) > 15
+    for line in lines:
+        _, bound, *_ = app.parse_args(shlex.split(line)[1:], exit_on_error=False, print_error=False)
+        assert bound.arguments, line
 
 
 def test_every_command_has_an_example() -> None:

@@ -238,6 +238,7 @@ def _device(kind: object, tokens: Sequence[Token]) -> str:
 
 
 #: Groups of options, which help shows in the order of the alphabet, below those of the command alone.
+INPUTS: Final = "What the inputs are"
 PATHS: Final = "Path-counting model"
 MODEL: Final = "Recombination model"
 MACHINE: Final = "Where it runs"
@@ -310,7 +311,7 @@ def _bad_values(option: str, text: str) -> InvalidInput:
     )
 
 
-@Parameter(name="*", group=PATHS)
+@Parameter(name="*", group=INPUTS)
 @dataclass(frozen=True, kw_only=True)
 class JunctionSource:
     """Options that say what tables of junctions are.
@@ -339,7 +340,7 @@ class JunctionSource:
         return columns_given(self.layout, self.column)
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=INPUTS)
 @dataclass(frozen=True, kw_only=True)
 class Source(JunctionSource):
     """Options that say what the inputs are.
@@ -353,7 +354,7 @@ class Source(JunctionSource):
     layout: LayoutOption = "auto"
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=INPUTS)
 @dataclass(frozen=True, kw_only=True)
 class SheetSource(Source):
     """Options that say what the inputs are, and whose.
@@ -379,7 +380,7 @@ class SheetSource(Source):
         return read_sample_sheet(self.sheet, taken={*FIELDS} - {"locus", "repertoire_id", "subject_id"})
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=PATHS)
 @dataclass(frozen=True, kw_only=True)
 class PathLimits:
     """Limits of a path-counting model.

@@ -1,4 +1,7 @@
-"""Read Parquet in bounded memory."""
+"""Read Parquet in bounded memory.
+
+A module of its own, because it is about what files claim of themselves, whatever their tables hold.
+"""
 
 from __future__ import annotations
 
