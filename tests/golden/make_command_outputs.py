@@ -57,12 +57,21 @@ COMMANDS = (
     "vdj scenarios out-drawn.tsv --model human_TRB -o out-posteriors.tsv --posteriors --calls use",
     "vdj infer out-all.parquet --start human_TRB --rows all --iterations 2 --no-report -o out-model",
     "vdj sharing rows.tsv -o out-sharing.tsv --by-subject out-subjects.parquet",
+    "vdj sharing rows.tsv --key cdr3aa+v --mismatches 1 --list-subjects --overlap out-overlaps.tsv"
+    " -o out-near-each-other.tsv",
+    "vdj generate --model human_TRB -n 400 --seed 9 -o out-other.tsv",
+    "vdj sharing out-drawn.tsv out-other.tsv --key cdr3aa --model human_TRB --selection 1 --draws 3000"
+    " --device cpu -o out-expected.tsv",
+    "vdj diversity rows.tsv -o out-diversity.tsv --rarefaction out-curves.tsv --usage out-usage.tsv"
+    " --spectratypes out-lengths.tsv --replicates 5",
+    "vdj neighbours out-drawn.tsv out-other.tsv --model human_TRB --draws 3000 --edits 1 -o out-near.tsv",
     "vdj study sheet.csv --germline mouse_trb --pi 1 --nu 4 --sweep-pi 0,1 --sweep-nu 4 --lambdas 5"
     " --halves 4 --device cpu -o out-study",
     f"{_READS} 0 -o out-reads.tsv --clonotypes out-clonotypes.tsv --threads 1 --keep-failed",
     "vdj annotate reads_1.fastq --mate reads_2.fastq --germline mouse_trb,mouse_tra --umi name"
     " -o out-mates.parquet --alignment-parts --threads 2",
     f"{_READS} 5 --productive --merge-satellites 10 --clonotypes out-merged.tsv -o out-productive.tsv",
+    "vdj annotate reads_1.fastq --germline mouse_tr --regions --min-junction-quality 0 -o out-regions.tsv",
     "vdj alleles out-reads.tsv --germline mouse_trb -o out-alleles.tsv --min-clonotypes 1",
     f"{_ALIGN} -o out-local.txt --mode local --threads 1",
     f"{_ALIGN} -o out-global.tsv --mode global --gap-open 5 --gap-extend 5 --threads 2",

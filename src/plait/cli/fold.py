@@ -196,8 +196,7 @@ def fold(
     start = work_time()
     with files_of([sequences]) as (path,), RowProgress("folding", "sequences") as progress:
         inputs = known.inputs(path, shape.shape)
-        at_a_time = thread_count() if threads is None else max(threads, 1)
-        found = survey(inputs, settings, ensemble=request.ensemble, threads=at_a_time)
+        found = survey(inputs, settings, ensemble=request.ensemble, threads=max(threads or thread_count(), 1))
         if found.note:
             say(found.note)
         done = fold_file(

@@ -281,7 +281,11 @@ class Index:
             raise InvalidInput("threads", found=threads, expected="a whole number of at least 1")
         genome = read_genome(reference)
         u = seed_length or seed_length_of(genome.letters)
-        return cls(genome, _built(genome.words, u, threads or thread_count()))
+        made = _built(genome.words, u, threads or thread_count())
+        for array in (genome.starts, genome.lengths, genome.words, *made[:3]):
+            # As those of an index file, so that kernels see one type.
+            array.setflags(write=False)
+        return cls(genome, made)
 
     @classmethod
     def open(cls, path: _Path) -> Index:

@@ -195,10 +195,8 @@ class Steps:
             objective += pseudocount / expected.junctions * _log_prior(model)
         safe, self.safe = self.safe, None
         if safe is not None:
-            if not objective >= self.floor:
-                return safe
-            self.base = mean
-            return updated
+            self.base = mean if objective >= self.floor else self.base
+            return updated if objective >= self.floor else safe
         self.base = mean
         if self.first is None or not longer:
             self.first = model if longer else None
