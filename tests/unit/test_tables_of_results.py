@@ -150,7 +150,7 @@ def test_data_frames_need_pandas_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_data_frames_have_the_columns_of_the_table() -> None:
-    pytest.importorskip("pandas")
+    pytest.importorskip("pandas", reason="pandas is not installed")
     frame = drawn().to_pandas()
     assert list(frame.columns) == ["number", "junction", "productive"]
     assert frame["junction"].tolist() == drawn().texts()
