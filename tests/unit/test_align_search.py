@@ -360,6 +360,9 @@ def test_settings_are_those_of_the_result(folder: Path) -> None:
     database = open_database(folder / "t.plaitdb")
     assert (summary.sequences, summary.residues) == (len(TARGETS), database.residues)
     assert (used["database_sequences"], used["database_residues"]) == (len(TARGETS), database.residues)
-    assert summary.queries == len(QUERIES) and "SearchResult(7 queries" in repr(
-        search(folder / "q.fa", database)
-    )
+    assert summary.queries == len(QUERIES)
+    found = search(folder / "q.fa", database)
+    assert repr(found).startswith(f"SearchResult: {len(found)} rows")
+    table = found.to_arrow()
+    assert table["score"].to_pylist() == [hit.score for hits in found.hits for hit in hits]
+    assert table["query"].to_pylist() == [hit.query_name for hits in found.hits for hit in hits]

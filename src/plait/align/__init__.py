@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         score_many,
         score_pairs,
     )
-    from plait.align.results import Alignment
+    from plait.align.results import Alignment, Alignments
     from plait.align.scoring import (
         Scoring,
         SubstitutionMatrix,
@@ -36,6 +36,7 @@ __all__ = [
     "Aligner",
     "Alignment",
     "AlignmentSettings",
+    "Alignments",
     "Scoring",
     "SubstitutionMatrix",
     "align",
@@ -58,7 +59,7 @@ __all__ = [
 _HOME = {
     name: module
     for module, names in {
-        "results": ("Alignment",),
+        "results": ("Alignment", "Alignments"),
         "scoring": ("Scoring", "SubstitutionMatrix", "bundled_matrices", "load_matrix", "make_scoring"),
         "sums": ("count_alignments", "count_optimal", "log_partition", "match_posteriors"),
     }.items()

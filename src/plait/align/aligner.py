@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.align.batches import CodeList, PairBatch, PairSweep, against, code_list, ignore_progress
-from plait.align.results import Alignment, make_alignment
+from plait.align.results import Alignment, Alignments, make_alignment
 from plait.align.scoring import (
     Scoring,
     SubstitutionMatrix,
@@ -472,7 +472,7 @@ def align_pairs(
     queries: Iterable[Letters],
     targets: Iterable[Letters],
     **settings: Unpack[AlignmentSettings],
-) -> list[Alignment]:
+) -> Alignments:
     """Best alignments: of the first query with the first target, and so on.
 
     Parameters
@@ -484,7 +484,7 @@ def align_pairs(
 
     Returns
     -------
-    list of Alignment
+    Alignments
         In the order of the pairs.
 
     Raises
@@ -494,7 +494,8 @@ def align_pairs(
     """
     queries, targets = _pairs(queries, targets)
     aligner = _aligner(queries, targets, settings)
-    return aligner.align_codes(PairBatch(aligner.encode(queries, "query"), aligner.encode(targets, "target")))
+    batch = PairBatch(aligner.encode(queries, "query"), aligner.encode(targets, "target"))
+    return Alignments(aligner.align_codes(batch))
 
 
 def score_many(
@@ -532,7 +533,7 @@ def align_many(
     query: Letters,
     targets: Iterable[Letters],
     **settings: Unpack[AlignmentSettings],
-) -> list[Alignment]:
+) -> Alignments:
     """Best alignments of one query with each of many targets.
 
     Parameters
@@ -546,7 +547,7 @@ def align_many(
 
     Returns
     -------
-    list of Alignment
+    Alignments
         In the order of the targets.
 
     Raises
@@ -556,4 +557,4 @@ def align_many(
     """
     targets = _listed("targets", targets)
     aligner = _aligner([query], targets, settings)
-    return aligner.align_many(aligner.scoring.encode(query), aligner.encode(targets, "target"))
+    return Alignments(aligner.align_many(aligner.scoring.encode(query), aligner.encode(targets, "target")))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from plait.dp.pairs.lists import describe_kernel
 from plait.dp.pairs.paths import COUNTS, PathColumns, Paths
 from plait.errors import InvalidInput
+from plait.types import Tabular
 
 if TYPE_CHECKING:
     from plait.align.scoring import Scoring
@@ -366,6 +367,17 @@ class Alignment:
         """
         names = (query_name, target_name)
         return "".join(alignment_lines(self, query, target, names=names, width=width))
+
+
+class Alignments(Tabular, list[Alignment]):
+    """A list of alignments; `to_arrow` has a row for each, and its attributes but the scoring as columns."""
+
+    def _table(self, rows: int | None) -> Any:
+        import pyarrow as pa
+
+        names = [own.name for own in fields(Alignment) if own.name != "scoring"]
+        schema = pa.schema([(name, pa.string() if name == "cigar" else pa.int64()) for name in names])
+        return pa.table([[getattr(own, name) for own in self[:rows]] for name in names], schema=schema)
 
 
 def make_alignment(

@@ -9,8 +9,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Final, NamedTuple, TypeVar
+from itertools import chain, islice
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,14 +47,14 @@ from plait.align.sweeps import (
     search_query,
     sweep_all,
 )
-from plait.align.writers import AlignedPair, AlignmentWriter, hit_columns, hit_format, open_hits
+from plait.align.writers import COLUMNS, AlignedPair, AlignmentWriter, hit_columns, hit_format, open_hits
 from plait.devices.target import resolve
 from plait.dp.pairs.blocks import sweep_shape
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import check_output, file_or_standard_output
 from plait.formats.fasta import NameRegister, read_fasta
 from plait.settings import thread_count
-from plait.types import Provenance
+from plait.types import Provenance, Tabular
 
 T = TypeVar("T")
 
@@ -414,17 +414,20 @@ def _hits(ranked: Sequence[_Ranked]) -> Iterator[_Hit]:
             )
 
 
+#: Columns of pairs that tables of results have not.
+_LEFT_OUT: Final = ("mode", "query_aligned", "target_aligned")
 #: Scores that are returned at the most, if all are asked for.
 _MOST_SCORES: Final = 1 << 27
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SearchResult:
+class SearchResult(Tabular):
     """What a search has found.
 
     `hits` of each query are best first: highest score, then lowest E-value, then order of the database.
     `scores`, (queries, sequences), are there if they were asked for; `sequences` and `residues` are the size
     of the database, `cells` those of all matrices; `notes` are, for example, why there are no E-values.
+    `to_arrow` has a row for each hit, with the columns of ``plait search`` but mode and the aligned letters.
     """
 
     queries: tuple[str, ...]
@@ -436,9 +439,19 @@ class SearchResult:
     notes: tuple[str, ...]
     provenance: Provenance
 
-    def __repr__(self) -> str:
-        hits = sum(map(len, self.hits))
-        return f"SearchResult({len(self.queries)} queries, {self.sequences} sequences, {hits} hits)"
+    def __len__(self) -> int:
+        return sum(map(len, self.hits))
+
+    def _table(self, rows: int | None) -> Any:
+        import pyarrow as pa
+
+        from plait.align.table_writers import table_schema
+
+        columns = {name: own for name, own in COLUMNS.items() if name not in _LEFT_OUT}
+        found = list(islice(chain.from_iterable(self.hits), rows))
+        schema = table_schema(columns)
+        values = [[own.value(hit) for hit in found] for own in columns.values()]
+        return pa.table(values, schema=schema)
 
 
 class _AllScores:

@@ -52,6 +52,7 @@ from plait.folding.structures import (
     partners_of,
     probability_marks,
 )
+from plait.types import Tabular
 
 #: The longest sequence that can be folded.
 LONGEST: Final = 32_000
@@ -87,9 +88,9 @@ class FoldSettings:
     intercept: float = -0.6
 
 
-@dataclass(frozen=True, eq=False)
-class Folds:
-    """Best structures.
+@dataclass(frozen=True, eq=False, repr=False)
+class Folds(Tabular):
+    """Best structures; `to_arrow` has the columns structure and energy.
 
     Parameters
     ----------
@@ -102,10 +103,16 @@ class Folds:
     structures: list[str]
     energies: NDArray[np.float64]
 
+    def __len__(self) -> int:
+        return len(self.structures)
 
-@dataclass(frozen=True, eq=False)
-class Ensemble:
-    """All structures of a sequence.
+    def _table(self, rows: int | None) -> Any:
+        return _structure_table(self, rows)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ensemble(Tabular):
+    """All structures of a sequence; `to_arrow` has its pairs, bases i and j from 1 on, with probability p.
 
     Parameters
     ----------
@@ -127,6 +134,12 @@ class Ensemble:
     table: PairTable
     samples: list[str]
     frequency: float
+
+    def _table(self, rows: int | None) -> Any:
+        import pyarrow as pa
+
+        i, j = self.table.pairs[:rows].reshape(-1, 2).T + 1
+        return pa.table({"i": i, "j": j, "p": self.table.probabilities[:rows]})
 
     @property
     def diversity(self) -> float:
@@ -357,9 +370,9 @@ def suboptimal(
     return suboptimals_of(molecules, settings, within, most, target)
 
 
-@dataclass(frozen=True, eq=False)
-class Suboptimals:
-    """Structures of nearly the least energy.
+@dataclass(frozen=True, eq=False, repr=False)
+class Suboptimals(Tabular):
+    """Structures of nearly the least energy; `to_arrow` has the columns structure and energy.
 
     Parameters
     ----------
@@ -374,6 +387,19 @@ class Suboptimals:
     structures: list[str]
     energies: NDArray[np.float64]
     complete: bool
+
+    def __len__(self) -> int:
+        return len(self.structures)
+
+    def _table(self, rows: int | None) -> Any:
+        return _structure_table(self, rows)
+
+
+def _structure_table(found: Folds | Suboptimals, rows: int | None) -> Any:
+    import pyarrow as pa
+
+    structures = pa.array(found.structures[:rows], pa.string())
+    return pa.table({"structure": structures, "energy": found.energies[:rows]})
 
 
 def suboptimals_of(

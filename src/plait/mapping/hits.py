@@ -16,6 +16,7 @@ from plait.dp.bitparallel.paths import EXTRA, MATCH, MISMATCH, MISSING
 from plait.lang.compile import kernel
 from plait.mapping.alignments import write_number
 from plait.mapping.patterns import Pattern
+from plait.types import Tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -270,9 +271,12 @@ def hit_table(rows: HitRows, patterns: Sequence[Pattern], names: Sequence[str]) 
     return pa.record_batch(columns, names=list(COLUMNS))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Hits:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Hits(Tabular):
     """All hits of patterns in texts, and what became of each pattern.
+
+    `to_arrow` has the columns pattern_name, pattern, sequence_name, start, end (0-based, half-open), strand,
+    distance, mismatches, dna_bulges, rna_bulges, cigar, target and pam.
 
     Attributes
     ----------
@@ -307,22 +311,11 @@ class Hits:
             return getattr(self.rows, name)
         return self.to_arrow().column(name).to_pylist()
 
-    def to_arrow(self) -> pa.Table:
-        """The hits as a table.
-
-        Returns
-        -------
-        pyarrow.Table
-            Columns pattern_name, pattern, sequence_name, start, end (0-based, half-open), strand, distance,
-            mismatches, dna_bulges, rna_bulges, cigar, target, pam.
-        """
+    def _table(self, rows: int | None) -> pa.Table:
         import pyarrow as pa
 
-        return pa.Table.from_batches([hit_table(self.rows, self.patterns, self.names)])
-
-    def to_pandas(self) -> Any:
-        """The hits as a data frame, with the columns of `to_arrow`."""
-        return self.to_arrow().to_pandas()
+        some = self.rows if rows is None else self.rows.taken(slice(rows))
+        return pa.Table.from_batches([hit_table(some, self.patterns, self.names)])
 
     def counts(self) -> dict[str, list[int]]:
         """Numbers of hits of each pattern, by its name, at distance 0, 1, and so on."""

@@ -29,6 +29,7 @@ from plait.mapping.seeds import (
 )
 from plait.mapping.verification import BEYOND, DIAGONALS, DiagonalBatch
 from plait.run.executor import LocalExecutor
+from plait.types import Tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -395,8 +396,11 @@ def _paired(reads: ReadBlock, mates: ReadBlock) -> ReadBlock:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Hits:
+class Hits(Tabular):
     """Loci of reads, column by column.
+
+    `to_arrow` has the columns read, strand, contig, start, end (0-based and half-open), distance, cigar and
+    md.
 
     Attributes
     ----------
@@ -425,46 +429,33 @@ class Hits:
     @property
     def cigar(self) -> list[str]:
         """CIGAR of each locus, with = and X."""
-        return [
-            "".join(f"{run >> 4}{'MIDNSHP=X'[run & 15]}" for run in own[:count])
-            for own, count in zip(self.rows.runs.tolist(), self.rows.run_counts.tolist(), strict=True)
-        ]
+        return _cigars(self.rows)
 
-    def to_arrow(self) -> pa.Table:
-        """The loci as a table.
-
-        Returns
-        -------
-        pyarrow.Table
-            Columns read, strand, contig, start, end (0-based and half-open), distance, cigar and md.
-        """
+    def _table(self, rows: int | None) -> pa.Table:
         import pyarrow as pa
 
-        rows = self.rows
-        differences = zip(rows.differences, rows.difference_sizes.tolist(), strict=True)
+        some = self.rows if rows is None else self.rows.taken(slice(rows))
+        differences = zip(some.differences, some.difference_sizes.tolist(), strict=True)
         columns = {
-            "read": [self.names[k] for k in rows.read.tolist()],
-            "strand": ["+-"[k] for k in rows.strand.tolist()],
-            "contig": [self.genome.names[k] for k in rows.contig.tolist()],
-            "start": rows.start,
-            "end": rows.end,
-            "distance": rows.distance,
-            "cigar": self.cigar,
+            "read": [self.names[k] for k in some.read.tolist()],
+            "strand": ["+-"[k] for k in some.strand.tolist()],
+            "contig": [self.genome.names[k] for k in some.contig.tolist()],
+            "start": some.start,
+            "end": some.end,
+            "distance": some.distance,
+            "cigar": _cigars(some),
             "md": [own[:size].tobytes().decode() for own, size in differences],
         }
         text, whole = pa.string(), pa.int64()
         kinds = {"start": whole, "end": whole, "distance": whole}
         return pa.table({name: pa.array(own, kinds.get(name, text)) for name, own in columns.items()})
 
-    def to_pandas(self) -> Any:
-        """The loci as a data frame, with the columns of `to_arrow`.
 
-        Returns
-        -------
-        pandas.DataFrame
-            A row for each locus.
-        """
-        return self.to_arrow().to_pandas()
+def _cigars(rows: HitRows) -> list[str]:
+    return [
+        "".join(f"{run >> 4}{'MIDNSHP=X'[run & 15]}" for run in own[:count])
+        for own, count in zip(rows.runs.tolist(), rows.run_counts.tolist(), strict=True)
+    ]
 
 
 def map_reads(

@@ -17,7 +17,7 @@ from plait._version import __version__
 from plait.devices.target import Target, resolve
 from plait.dp.chain.tables import REGION_FIELDS, ChainOutput
 from plait.errors import CountOverflow, InvalidInput, Unsupported, one_of
-from plait.types import Provenance
+from plait.types import Provenance, Tabular
 from plait.vdj.calls import STATUSES, Ambiguity, CallResolver, Items, as_column, make_items
 from plait.vdj.chain import ChainCounter, Overflow, checked_sum
 from plait.vdj.germline import GermlineSet, load_germline
@@ -25,8 +25,8 @@ from plait.vdj.germline.germline_set import Chain
 from plait.vdj.models import ModelName, PathModel, model_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PathCounts:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PathCounts(Tabular):
     """Path counts of n junctions. Rows without status ``"ok"`` hold zeros.
 
     Count arrays are int64; with ``overflow="float"`` float64, with ``overflow="wide"`` Python integers
@@ -60,6 +60,11 @@ class PathCounts:
         int64 (n,): bit d is set where D allele d has the longest match.
     provenance
         How the counts were made.
+
+    Notes
+    -----
+    `to_arrow` has the columns status, path_count, path_count_no_d and the region columns, null where the
+    status is not ``ok``; counts per D allele are the arrays alone.
     """
 
     status: NDArray[np.uint8]
@@ -89,9 +94,18 @@ class PathCounts:
     def __len__(self) -> int:
         return int(self.status.size)
 
+    def _table(self, rows: int | None) -> pa.Table:
+        part = slice(rows)
+        counts = {"path_count": self.path_count[part], "path_count_no_d": self.no_d[part]}
+        status = _fitting(self.status[part], *counts.values())
+        ok = status == 0
+        columns = {"status": _status_texts(status)} | {k: _numbers(v, ok) for k, v in counts.items()}
+        regions = {name: column[part] for name, column in self.regions.items()}
+        return pa.table(columns | _region_arrays(regions, "vdj" if self.allowed.shape[1] else "vj", ok))
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PathTotals:
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PathTotals(Tabular):
     """Path counts of n junctions, summed over D alleles. Rows without status ``"ok"`` hold zeros.
 
     Attributes
@@ -103,11 +117,26 @@ class PathTotals:
         sweep; for dp1 and exhaustive (n, N), by the number of N nucleotides. Types as in `PathCounts`.
     provenance
         How the counts were made.
+
+    Notes
+    -----
+    `to_arrow` has the columns status and total; where a row has several totals, a list of them, row by row of
+    (P, U). They are null where the status is not ``ok``.
     """
 
     status: NDArray[np.uint8]
     total: NDArray[Any]
     provenance: Provenance
+
+    def __len__(self) -> int:
+        return int(self.status.size)
+
+    def _table(self, rows: int | None) -> pa.Table:
+        each, total = int(np.prod(self.total.shape[1:])), self.total[:rows]
+        status = _fitting(self.status[:rows], total)
+        numbers = _numbers(total.ravel(), np.repeat(status == 0, each))
+        column = numbers if each == 1 else pa.FixedSizeListArray.from_arrays(numbers, each)
+        return pa.table({"status": _status_texts(status), "total": column})
 
 
 _SPANS = ("n1", "n2", "ndn")
@@ -187,6 +216,37 @@ _WIDEST = 10**76 - 1
 _COUNT_TYPE: Mapping[str, Any] = {"null": pa.int64(), "float": pa.float64(), "wide": _WIDE}
 
 
+def _status_texts(status: NDArray[np.uint8]) -> pa.Array:
+    return pa.array(np.array(STATUSES, object)).take(pa.array(status.astype(np.int32))).cast(pa.string())
+
+
+def _fitting(status: NDArray[np.uint8], *counts: NDArray[Any]) -> NDArray[np.uint8]:
+    """The statuses (n,), those of rows with a wide count that no column holds changed."""
+    status = status.copy()
+    for values in counts:
+        if values.dtype == object:
+            wide = (values > _WIDEST).astype(np.bool_)
+            status[wide.any(axis=tuple(range(1, values.ndim)))] = STATUSES.index("count_overflow")
+    return status
+
+
+def _numbers(values: NDArray[Any], known: NDArray[np.bool_]) -> pa.Array:
+    """Counts (n,) as a column, null where they are not known."""
+    if values.dtype == object:
+        given = [Decimal(int(v)) if k else None for v, k in zip(values.tolist(), known.tolist(), strict=True)]
+        return pa.array(given, _WIDE)
+    return pa.array(values, mask=None if known.all() else ~known)
+
+
+def _region_arrays(
+    regions: Mapping[str, NDArray[np.int32]], chain: Chain, ok: NDArray[np.bool_]
+) -> dict[str, pa.Array]:
+    """Region columns of a chain, null where they mean nothing."""
+    has_d = ok & (regions["d_match_length"] > 0)
+    masks = {name: ~(has_d if name in D_REGION_COLUMNS else ok) for name in region_names(chain)}
+    return {name: pa.array(regions[name], pa.int32(), mask=mask) for name, mask in masks.items()}
+
+
 class ResultColumns:
     """Turns `PathCounts` into Arrow columns; which there are depends on what is counted.
 
@@ -198,7 +258,6 @@ class ResultColumns:
     def __init__(self, germline: GermlineSet, model: PathModel, chain: Chain, overflow: Overflow) -> None:
         self.model = model
         self._germline = germline
-        self._overflow = overflow
         self._number = _COUNT_TYPE[overflow]
         self._lists = _lists_of(model, chain)
         self.axes = {f"path_count_{name}": _axes(germline, model, kind) for name, kind in self._lists.items()}
@@ -207,24 +266,22 @@ class ResultColumns:
         for name, axes in self.axes.items():
             items = int(np.prod([len(values) for _, values in axes]))
             fields.append(pa.field(name, pa.list_(pa.field("item", self._number), items)))
-        self._regions = region_names(chain)
+        self._chain = chain
         if chain != "vj":
             fields.append(pa.field("d_match_call", pa.string()))
-        fields += [pa.field(name, pa.int32()) for name in self._regions]
+        fields += [pa.field(name, pa.int32()) for name in region_names(chain)]
         self.schema = pa.schema(fields)
 
     def batch(self, counts: PathCounts) -> pa.RecordBatch:
         """The columns of a batch, row for row."""
-        status = counts.status.copy()
-        if self._overflow == "wide":
-            status[self._too_wide(counts)] = STATUSES.index("count_overflow")
+        status = _fitting(
+            counts.status, *(getattr(counts, name) for name in ("path_count", "no_d", *self._lists))
+        )
         ok = status == 0
         columns: dict[str, pa.Array] = {
-            "status": pa.array(np.array(STATUSES, object))
-            .take(pa.array(status.astype(np.int32)))
-            .cast(pa.string()),
-            "path_count": self._numbers(counts.path_count, ok),
-            "path_count_no_d": self._numbers(counts.no_d, ok),
+            "status": _status_texts(status),
+            "path_count": _numbers(counts.path_count, ok),
+            "path_count_no_d": _numbers(counts.no_d, ok),
         }
         for attribute, kind in self._lists.items():
             name, values = f"path_count_{attribute}", getattr(counts, attribute)
@@ -232,18 +289,8 @@ class ResultColumns:
             columns[name] = self._list(values, ok, allowed, self.schema.field(name).type)
         has_d = counts.regions["d_match_length"] > 0
         columns["d_match_call"] = self._d_calls(counts.d_match, ok & has_d)
-        for name in self._regions:
-            known = ok & has_d if name in D_REGION_COLUMNS else ok
-            columns[name] = pa.array(counts.regions[name], pa.int32(), mask=~known)
+        columns |= _region_arrays(counts.regions, self._chain, ok)
         return pa.record_batch([columns[name] for name in self.schema.names], schema=self.schema)
-
-    def _numbers(self, values: NDArray[Any], known: NDArray[np.bool_]) -> pa.Array:
-        if values.dtype == object:
-            given = [
-                Decimal(int(v)) if k else None for v, k in zip(values.tolist(), known.tolist(), strict=True)
-            ]
-            return pa.array(given, _WIDE)
-        return pa.array(values, self._number, mask=None if known.all() else ~known)
 
     def _list(
         self, values: NDArray[Any], ok: NDArray[np.bool_], allowed: NDArray[np.bool_] | None, kind: Any
@@ -252,7 +299,7 @@ class ResultColumns:
         known = np.broadcast_to(ok[:, None], flat.shape)
         if allowed is not None:
             known = known & np.repeat(allowed, flat.shape[1] // max(allowed.shape[1], 1), axis=1)
-        return pa.FixedSizeListArray.from_arrays(self._numbers(flat.ravel(), known.ravel()), type=kind)
+        return pa.FixedSizeListArray.from_arrays(_numbers(flat.ravel(), known.ravel()), type=kind)
 
     def _d_calls(self, chosen: NDArray[np.int64], known: NDArray[np.bool_]) -> pa.Array:
         """Names of the D alleles whose bits are set, with commas between."""
@@ -260,12 +307,6 @@ class ResultColumns:
         names = [",".join(a.name for k, a in enumerate(self._germline.d) if int(b) >> k & 1) for b in bits]
         calls = pa.array(names, pa.string()).take(pa.array(place))
         return pa.array(calls.to_numpy(zero_copy_only=False), pa.string(), mask=~known)
-
-    def _too_wide(self, counts: PathCounts) -> NDArray[np.bool_]:
-        flags = np.zeros(len(counts), np.bool_)
-        for name in ("path_count", "no_d", *self._lists):
-            flags |= (getattr(counts, name) > _WIDEST).astype(np.bool_).reshape(len(counts), -1).any(axis=1)
-        return flags
 
 
 #: Attributes of `PathCounts` that are columns of lists, named ``path_count_...``, with the axes of the lists.

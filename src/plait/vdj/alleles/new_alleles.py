@@ -25,6 +25,7 @@ from plait.formats.atomic import check_not_input
 from plait.formats.rearrangements import open_rearrangements
 from plait.formats.tables import open_table
 from plait.run.rows import Progress
+from plait.types import Tabular
 from plait.vdj.alleles.evidence import MOST_CLONOTYPES, AlleleEvidence
 from plait.vdj.alleles.sites import (
     BASES,
@@ -527,9 +528,9 @@ CANDIDATE_SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewAlleles:
-    """What was found.
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class NewAlleles(Tabular):
+    """What was found; `to_arrow` gives `candidates`.
 
     Attributes
     ----------
@@ -558,6 +559,9 @@ class NewAlleles:
     clonotypes: Mapping[str, int]
     satellites: Mapping[str, int]
     error_rate: Mapping[str, float]
+
+    def _table(self, rows: int | None) -> pa.Table:
+        return self.candidates.slice(0, rows)
 
     @property
     def extended(self) -> GermlineSet:

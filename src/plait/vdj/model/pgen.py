@@ -23,7 +23,7 @@ from plait.errors import FormatError, InvalidInput
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import AddedColumns, FinishedRun, Progress, RowRun, RowWork, asked_where_done, run_rows
-from plait.types import Provenance
+from plait.types import Provenance, Tabular
 from plait.vdj.calls import (
     ANY_IDENTITY,
     MEANINGS,
@@ -167,9 +167,9 @@ def _longest(
     return kept
 
 
-@dataclass(frozen=True, slots=True)
-class Pgen:
-    """Generation probabilities of n junctions.
+@dataclass(frozen=True, slots=True, repr=False)
+class Pgen(Tabular):
+    """Generation probabilities of n junctions; `to_arrow` has the columns status, as text, and pgen.
 
     Attributes
     ----------
@@ -185,6 +185,13 @@ class Pgen:
     status: NDArray[np.uint8]
     pgen: NDArray[np.float64]
     provenance: Provenance
+
+    def __len__(self) -> int:
+        return int(self.status.size)
+
+    def _table(self, rows: int | None) -> pa.Table:
+        pgen = pa.array(self.pgen, mask=np.isnan(self.pgen))
+        return pa.table({"status": named_statuses(self), "pgen": pgen}).slice(0, rows)
 
 
 class GenerationProbability:

@@ -23,7 +23,7 @@ from plait.formats.tables import TableWriter
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import Kept, Remade, kept_results, kept_table
 from plait.settings import package_digest
-from plait.types import Provenance
+from plait.types import Provenance, Tabular
 from plait.vdj.model.junctions import ACID_OF_CODON, END_COLUMNS, choice_columns
 from plait.vdj.model.recombination_model import RecombinationModel, packed_bases
 from plait.vdj.reads.columns import edges_of, text_array
@@ -32,9 +32,9 @@ from plait.vdj.reads.columns import edges_of, text_array
 _BLOCK: Final = 1 << 15
 
 
-@dataclass(frozen=True, slots=True)
-class Draws:
-    """Junctions drawn, in the order of their numbers.
+@dataclass(frozen=True, slots=True, repr=False)
+class Draws(Tabular):
+    """Junctions drawn, in the order of their numbers; `to_arrow` has number, junction and productive.
 
     Attributes
     ----------
@@ -55,6 +55,14 @@ class Draws:
     fields: NDArray[np.int32]
     number: NDArray[np.int64]
     productive: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return int(self.number.size)
+
+    def _table(self, rows: int | None) -> pa.Table:
+        some = self.take(np.arange(len(self))[:rows])
+        junction = pa.array(some.texts(), pa.string())
+        return pa.table({"number": some.number, "junction": junction, "productive": some.productive})
 
     def take(self, rows: NDArray[np.int64]) -> Draws:
         """Some of them.

@@ -23,7 +23,7 @@ from plait.formats.reads import open_reads, slice_reads
 from plait.run.executor import LocalExecutor
 from plait.run.rows import RunningSums
 from plait.settings import thread_count
-from plait.types import Provenance
+from plait.types import Provenance, Tabular
 from plait.vdj.calls import first_gene
 from plait.vdj.germline import GermlineSet, load_germline, load_germlines
 from plait.vdj.reads.allele_alignment import (
@@ -351,8 +351,8 @@ class ReadAnnotator:
         return rows, summary
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Annotations:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Annotations(Tabular):
     """Annotated reads.
 
     Attributes
@@ -369,6 +369,9 @@ class Annotations:
     table: pa.Table
     summary: ReadSummary
     provenance: Provenance
+
+    def _table(self, rows: int | None) -> pa.Table:
+        return self.table.slice(0, rows)
 
 
 def annotate(

@@ -29,6 +29,7 @@ from plait.formats.rearrangements import open_rearrangements
 from plait.formats.tables import open_table
 from plait.run.executor import Executor, LocalExecutor
 from plait.stats.contingency import q_values
+from plait.types import Tabular
 from plait.vdj.calls import text_of
 from plait.vdj.repertoires.sharing import sharing
 
@@ -289,9 +290,9 @@ class DiversitySettings:
             in_range("downsample", self.downsample, 1, _MOST_COPIES - 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepertoireDiversity:
-    """Diversity of repertoires, as tables.
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RepertoireDiversity(Tabular):
+    """Diversity of repertoires, as tables; `to_arrow` gives `diversity`.
 
     Attributes
     ----------
@@ -315,6 +316,9 @@ class RepertoireDiversity:
     usage: pa.Table
     differences: pa.Table | None
     left_out: Mapping[str, int]
+
+    def _table(self, rows: int | None) -> pa.Table:
+        return self.diversity.slice(0, rows)
 
 
 #: Reach of an interval of 95 % in standard errors.

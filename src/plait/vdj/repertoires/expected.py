@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput, in_range
+from plait.types import Tabular
 from plait.vdj.calls import ClonotypeKey
 from plait.vdj.model.junctions import translations
 from plait.vdj.model.pgen import GenerationProbability, named_statuses
@@ -155,8 +156,8 @@ class ObservedSharing:
         return cls(np.zeros(subjects + 1, np.int64), np.zeros(subjects, np.int64))
 
 
-class ExpectedSharing:
-    """What generation and selection lead to expect of subjects of given depths.
+class ExpectedSharing(Tabular):
+    """What generation and selection lead to expect of subjects of given depths; `to_arrow` gives `table`.
 
     Attributes
     ----------
@@ -180,7 +181,10 @@ class ExpectedSharing:
         else:
             self.selection = float(chosen)
         self.depths = self._depths(self.selection)
-        self.table = self._table()
+        self.table = self._distribution()
+
+    def _table(self, rows: int | None) -> pa.Table:
+        return self.table.slice(0, rows)
 
     def chances(self, pgen: _Floats, subjects: NDArray[np.int64]) -> tuple[_Floats, _Floats]:
         """Of clonotypes that somebody has: expected number of subjects, and p of so many `subjects` or more.
@@ -277,7 +281,7 @@ class ExpectedSharing:
         sd = math.sqrt(max(mean, 1.0) + variance) / max(slope, 1e-300)
         return math.exp(at), (math.exp(at - 1.96 * sd), min(1.0, math.exp(at + 1.96 * sd)))
 
-    def _table(self) -> pa.Table:
+    def _distribution(self) -> pa.Table:
         n = self.depths.size
         p, share = self._sample.p / self.selection, self._sample.share
         mean, square = np.zeros(n + 1), np.zeros(n + 1)

@@ -31,6 +31,7 @@ from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_
 from plait.formats.tables import open_table, table_suffix
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import Progress
+from plait.types import Tabular
 from plait.vdj.calls import STATUSES, ClonotypeKey, GeneNames, named_rows, text_of, whole_numbers
 from plait.vdj.model.junctions import JunctionColumns
 from plait.vdj.repertoires.expected import (
@@ -587,9 +588,9 @@ class SharingSummary:
         return sum(self.subjects.values()) + sum(self.left_out.values())
 
 
-@dataclass(frozen=True, kw_only=True)
-class SharingTable(SharingSummary):
-    """How clonotypes are shared, with their tables.
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SharingTable(Tabular, SharingSummary):
+    """How clonotypes are shared, with their tables; `to_arrow` gives `clonotypes`.
 
     Attributes
     ----------
@@ -604,6 +605,9 @@ class SharingTable(SharingSummary):
 
     clonotypes: pa.Table
     by_subject: pa.Table
+
+    def _table(self, rows: int | None) -> pa.Table:
+        return self.clonotypes.slice(0, rows)
 
     def correlation(self) -> RankCorrelation:
         """Spearman's rank correlation of path count and number of subjects, over clonotypes with a count.
