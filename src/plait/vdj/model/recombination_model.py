@@ -359,7 +359,7 @@ def model_from_germline(
     >>> from plait.vdj.germline import load_germline
     >>> model = model_from_germline(load_germline("mouse_trb"))
     >>> model.chain, len(model.v), float(round(model.p_dj[0, 1, 0], 9))
-    ('vdj', 24, 0.0)
+    ('vdj', 29, 0.0)
     """
     kind = germline.chain if chain == "auto" else chain
     if kind == "vddj":
