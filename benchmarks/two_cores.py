@@ -1,8 +1,9 @@
 """Seconds of whole commands with one thread on one processor and with two on two; outputs are compared.
 
-    python benchmarks/two_cores.py [REPEATS]
+    python benchmarks/two_cores.py [REPEATS [WORDS]]
 
-Inputs are drawn with fixed seeds. All is compiled before anything counts; of each the least is told.
+Inputs are drawn with fixed seeds. All is compiled before anything counts; of each the least is told. With WORDS,
+only command lines that contain one of them, with commas between.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _write_inputs() -> None:
             file.write(b"@r%d\n%s\n+\n%s\n" % (number, read.tobytes(), b"I" * 100))
     guides = [genome[k : k + 20].tobytes() for k in places[:100]]
     Path("guides.fa").write_bytes(b"".join(b">g%d\n%s\n" % pair for pair in enumerate(guides)))
-    for name, count, length in (("short", 20000, 76), ("long", 24, 1200)):
+    for name, count, length in (("short", 10000, 76), ("long", 24, 1200)):
         texts = (letters[rng.integers(0, 4, length)].tobytes() for _ in range(count))
         Path(f"{name}.fa").write_bytes(b"".join(b">s%d\n%s\n" % pair for pair in enumerate(texts)))
     simulated = ["--clones", "4000", "--reads", "120000", "--seed", "5", "-o", "receptors.fastq.gz"]
@@ -98,6 +99,7 @@ def _content(path: Path) -> bytes:
 def main() -> None:
     """Print the table."""
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    words = sys.argv[2].split(",") if len(sys.argv) > 2 else [""]
     everything = sorted(os.sched_getaffinity(0))
     # Neighbours may be two threads of one core, which a virtual machine does not tell.
     processors = everything[:: len(everything) // 2]
@@ -109,6 +111,8 @@ def main() -> None:
             _seconds(line.split(), set(everything), len(everything))
         print("  one s   two s   ratio  output")
         for line in COMMANDS:
+            if not any(word in line for word in words):
+                continue
             # What is missing is compiled before anything counts.
             _seconds(line.format("out").split(), set(everything), len(everything))
             least = {1: np.inf, 2: np.inf}

@@ -197,11 +197,13 @@ def test_what_else_is_imported_does_not_matter(tmp_path: Path) -> None:
     assert answers(others + LISTED, tmp_path) == answers(LISTED, tmp_path)
 
 
-#: More than five kernels are made of them: the recurrence of gaps, bits of three coders and decoders, and
-#: modules of small kernels: texts of columns, rows of bits, lookups that nothing but tests and a page run.
+#: More than five kernels are made of them: the recurrences of gaps and of insertions, bits of three coders
+#: and decoders, and modules of small kernels: texts of columns, rows of bits, alignments of mapped reads,
+#: near neighbours, lookups that nothing but tests and a page run.
 SHARED = {
-    *("dp/pairs/gaps.py", "hyperspectral/coders.py"),
+    *("dp/pairs/gaps.py", "dp/chain/insertions.py", "hyperspectral/coders.py"),
     *("vdj/reads/columns.py", "dp/bitparallel/striped.py", "mapping/lookups.py"),
+    *("mapping/alignments.py", "vdj/repertoires/neighbours.py"),
 }
 
 
