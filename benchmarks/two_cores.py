@@ -2,8 +2,8 @@
 
     python benchmarks/two_cores.py [REPEATS [WORDS]]
 
-Inputs are drawn with fixed seeds. All is compiled before anything counts; of each the least is told. With WORDS,
-only command lines that contain one of them, with commas between.
+Inputs are drawn with fixed seeds. All is compiled before anything counts; of each the least is told. With
+WORDS, only command lines that contain one of them, with commas between.
 """
 
 from __future__ import annotations
