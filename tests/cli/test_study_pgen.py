@@ -104,13 +104,16 @@ def test_pgen_of_every_clonotype(whole: Path) -> None:
     wanted = GenerationProbability(load_model(MODEL)).compute(*genes)
     found = np.array([np.nan if value is None else value for value in table["pgen_nt"]])
     assert np.array_equal(found, wanted.pgen, equal_nan=True)
-    assert list(table["pgen_status"]).count("unknown_v_call") == np.isnan(found).sum() == 1
+    # The model is older than the germline set, and lacks some of its genes.
+    known = {gene.name.partition("*")[0] for gene in load_model(MODEL).v}
+    lacking = sum(gene not in known for gene in table["v_gene"])
+    assert list(table["pgen_status"]).count("unknown_v_call") == np.isnan(found).sum() == lacking > 0
     statuses = {
         row["status"]: int(row["clonotypes"]) for row in read_table(whole / "tables/pgen_statuses.tsv")
     }
     facts = facts_of(whole)
     assert statuses == facts["pgen"]["statuses"] and sum(statuses.values()) == facts["clonotypes"]
-    assert facts["pgen"]["zero"] == (found == 0).sum() and facts["pgen"]["without"] == 1
+    assert facts["pgen"]["zero"] == (found == 0).sum() and facts["pgen"]["without"] == lacking
     shared = np.array(table["subjects"]) >= 2
     assert facts["pgen"]["shared"] == np.sum(shared & ~np.isnan(found))
     limits = next(answer for answer in facts["answers"] if answer["id"] == "limits")
@@ -122,7 +125,7 @@ def test_pgen_of_every_clonotype(whole: Path) -> None:
         "all", "subject", "v_gene", "j_gene", "vj",
     }  # fmt: skip
     by_sharing = read_table(whole / "tables" / "pgen_by_sharing.tsv")
-    assert sum(int(row["clonotypes"]) for row in by_sharing) == facts["clonotypes"] - 1
+    assert sum(int(row["clonotypes"]) for row in by_sharing) == facts["clonotypes"] - lacking
     assert "pgen_nt" in read_table(whole / "tables" / "top_shared.tsv")[0]
 
 
@@ -232,7 +235,8 @@ def test_regression_with_pgen(plait: Any, samples: Path, whole: Path, tmp_path: 
             assert float(row[of_pair]) == pytest.approx(float(one[name]) - float(other[name]), abs=1e-8)
     assert float(pairs[0]["deviance_high"]) < 0 < float(pairs[0]["auc_low"])
     facts = facts_of(out)
-    assert facts["regression"]["n"] == facts["counted_clonotypes"]
+    # One of those without a generation probability has no path count either.
+    assert facts["regression"]["n"] == facts["counted_clonotypes"] - (facts["pgen"]["without"] - 1)
     answers = {answer["id"]: answer for answer in facts["answers"]}
     assert (
         "Held out, in logistic regressions, Pgen alone predicts better" in answers["pgen_comparison"]["text"]

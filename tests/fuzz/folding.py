@@ -61,7 +61,7 @@ def _reactivities(data: bytes, folder: Path) -> None:
 
 
 def _structures(data: bytes, folder: Path) -> None:
-    for _, sequence, structure, loops in evaluated(place(folder, data), FoldSettings()):
+    for _, sequence, structure, loops in evaluated(Inputs(place(folder, data)), FoldSettings()):
         assert len(sequence) == len(structure) and len(loops) == structure.count("(") + 1
 
 

@@ -22,9 +22,10 @@ def members(draw: st.DrawFn) -> tuple[GermlineSet, Segment, int]:
 
 
 def padded(name: str) -> str:
-    """Numbers with two digits and the prefix TCR, as Adaptive writes them."""
+    """Numbers with two digits, and TCR in the place of TR, as Adaptive writes them."""
     gene, star, allele = name.partition("*")
-    return "TC" + re.sub(r"(?<!\d)\d(?!\d)", lambda m: "0" + m.group(), gene)[1:] + star + allele
+    prefixed = re.sub("^TR", "TCR", re.sub(r"(?<!\d)\d(?!\d)", lambda m: "0" + m.group(), gene))
+    return prefixed + star + allele
 
 
 STYLES: tuple[Callable[[str], str], ...] = (

@@ -28,6 +28,7 @@ EXTRAS = {
     "demo": ("pyimmunarch",),
     "fast": ("isal",),
     "hsi": ("netCDF4", "numcodecs", "rasterio", "spectral", "xarray", "zarr"),
+    "anndata": ("anndata",),
     "models": ("righor",),
     "mpi": ("mpi4py",),
     "report": ("jinja2", "vl-convert-python"),
