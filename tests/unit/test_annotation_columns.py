@@ -60,6 +60,7 @@ STRINGS = [
     "np1",
     "np2",
     "repertoire_id",
+    "cell_id",
     *(name for name in REQUIRED if name not in ("rev_comp", "productive")),
 ]
 BOOLEANS = [
@@ -165,7 +166,10 @@ def row_of_that_read(read: str) -> dict[str, Any]:
         "duplicate_count": 3,
         "umi_count": None,
         "repertoire_id": "mouse 1",
+        "cell_id": "AAAC-1",
         "merged_mates": True,
+        **dict.fromkeys(("c_call", "isotype", "d2_call")),
+        **{f"d2_{part}_{end}": None for part in ("sequence", "germline") for end in ("start", "end")},
         "annotation_status": "ok",
         **places_of_that_read(),
     }
@@ -176,7 +180,12 @@ def test_a_row_known_in_full() -> None:
     reads = make_matches(read_block([read]), [GERMLINE], [v], [j], mirrored=[True])
     settings = AnnotationSettings()
     batch = RearrangementBuilder([GERMLINE], settings).build(
-        reads, duplicate_count=[3], consensus_count=np.array([5]), repertoire_id="mouse 1", merged=[True]
+        reads,
+        duplicate_count=[3],
+        consensus_count=np.array([5]),
+        repertoire_id="mouse 1",
+        cell_id=["AAAC-1"],
+        merged=[True],
     )
     check_rows(batch, [GERMLINE], settings)
     (row,) = batch.to_pylist()
@@ -284,7 +293,7 @@ def test_parts_of_the_alignments_are_given_where_they_are_asked_for() -> None:
     (row, other) = batch.to_pylist()
     assert {name: row[name] for name in SCHEMA.names} == row_of_that_read(read) | {
         "rev_comp": False, "consensus_count": None, "duplicate_count": None, "repertoire_id": None,
-        "merged_mates": None,
+        "cell_id": None, "merged_mates": None,
     }  # fmt: skip
     assert row["d_germline_alignment"] == "GACAGGGGGC" and row["sequence_alignment_aa"].endswith(
         "CASSDALTGGNEQYFGPGTRLTVL"
