@@ -307,6 +307,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "plait random mrg32k3a -n 1000000 --distribution normal --skip 1000000 -o numbers.npy",
         "plait random sobol -n 1024 --dimensions 3 -o points.npy",
     ),
+    "episodes": (
+        "plait episodes spikes.tsv --window 5:15 --support 300 -o episodes.tsv",
+        "plait episodes spikes.parquet --list episodes.tsv -o counts.tsv",
+    ),
     "completion": ("plait completion bash > ~/.local/share/bash-completion/completions/plait",),
     "germline list": ("plait germline list",),
     "germline show": ("plait germline show mouse_trb",),
@@ -392,6 +396,12 @@ for _group, _name, _function, _help in (
     (_SEQUENCES, "fold", "fold:app", "Fold RNA: structures of least energy, and probabilities of pairs."),
     (_CUBES, "hsi", "hsi:app", "Compress hyperspectral cubes without loss (CCSDS 123), and get them back."),
     (_CUBES, "random", "random:random", "Draw random numbers from any place of a standard stream."),
+    (
+        _CUBES,
+        "episodes",
+        "episodes:episodes",
+        "Find serial episodes that are frequent in a stream of events.",
+    ),
     (_REPERTOIRES, "germline", "germline:app", "List, show, check and convert germline sets."),
     (_REPERTOIRES, "demo", "study:demo", "Study the repertoires of 12 human donors, up to a report."),
     (

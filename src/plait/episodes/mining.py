@@ -14,29 +14,37 @@ many chains without overlap as there can be.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from plait._version import __version__
 from plait.errors import FormatError, InvalidInput, in_range
+from plait.formats.atomic import check_output
 from plait.formats.compression import FileKind, read_text, sniff
 from plait.formats.delimited import DelimitedFile
 from plait.formats.parquet import ParquetInput
+from plait.formats.tables import open_table, table_suffix
 from plait.lang.algebras import MaxPlus, SaturatingCount, choice
 from plait.lang.compile import by_type_of, kernel, shared
 from plait.run.executor import LocalExecutor
 from plait.types import Tabular
 
-_Ints = NDArray[np.int32]
+#: Names of the columns of types and of times.
+_Columns: TypeAlias = tuple[str, str]
+_COLUMNS: Final = ("type", "time")
 
 #: Candidates counted by a thread at a time, and most frequent episodes of one size.
 _BLOCK: Final = 1 << 14
@@ -213,26 +221,32 @@ class _Events:
     """A stream, its types' names, and its times as they were given."""
 
     def __init__(
-        self, types: ArrayLike | pa.Array | pa.ChunkedArray, times: Any, names: Sequence[str] = ()
+        self, types: Any, times: Any, source: object = "events", columns: _Columns = _COLUMNS
     ) -> None:
-        labels = _labels(types)
-        given = _numbers(times)
+        labels = _labels(types, source, columns[0])
+        given = _numbers(times, source, columns[1])
         if len(labels) != given.size:
-            raise InvalidInput("times", found=f"{given.size:,}", expected=f"{len(labels):,}, one per type")
-        self.names: list[str] = sorted({*labels.unique().to_pylist(), *names})
+            raise InvalidInput("times", found=f"{given.size:,}", expected=f"{len(labels):,}, one per event")
+        self.names: list[str] = sorted(labels.unique().to_pylist())
         codes = pc.index_in(labels, pa.array(self.names, labels.type)).to_numpy(zero_copy_only=False)
         order = np.lexsort((given, codes))
         self._start = given.min() if given.size else given.dtype.type(0)
         self._whole = given.dtype.kind == "i"
         spread = (int(given.max()) - int(self._start)) if given.size and self._whole else 0
         if spread >= _EXACT:
-            raise InvalidInput(
-                "times", found=f"a range of {spread:,}", expected=f"whole numbers within {_EXACT:,}"
-            )
+            found, expected = f"times {spread:,} apart", f"at most {_EXACT - 1:,}"
+            raise FormatError(source, column=columns[1], found=found, expected=expected)
         self.stream = _Stream(
             (given[order] - self._start if self._whole else given[order]).astype(np.float64),
             np.searchsorted(codes[order], np.arange(len(self.names) + 1)),
         )
+
+    def add(self, names: Iterable[str]) -> None:
+        """Know types that have no events, too."""
+        more = sorted({*names}.difference(self.names))
+        self.names += more
+        last = np.full(len(more), self.stream.first[-1])
+        self.stream = self.stream._replace(first=np.concatenate([self.stream.first, last]))
 
     def times(self, found: NDArray[np.float64], counts: NDArray[np.int64]) -> pa.Array:
         """Times as they were given, null where nothing was counted."""
@@ -241,44 +255,44 @@ class _Events:
         return pa.array(values, mask=counts == 0)
 
 
-def _labels(types: Any) -> pa.Array:
-    found = types if isinstance(types, pa.Array | pa.ChunkedArray) else pa.array(np.asarray(types))
-    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    found = found.cast(pa.large_string())
-    bad = pc.or_kleene(
-        pc.is_null(found),
-        pc.or_kleene(pc.equal(found, ""), pc.match_substring_regex(found, "[\t\n\r]| -\\(")),
-    )
+def _column(values: Any) -> pa.Array:
+    found = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(np.asarray(values))
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def _labels(types: Any, source: object, column: str) -> pa.Array:
+    """Names of types, large strings."""
+    found = _column(types).cast(pa.large_string())
+    bad = pc.fill_null(pc.match_substring_regex(found, r"^$|[\t\n\r]| -\("), True)
     if (row := pc.index(bad, True).as_py()) >= 0:
-        raise InvalidInput(
-            f"types, record {row + 1:,}",
-            found=repr(found[row].as_py()),
-            expected="a name without ' -(' and tabs",
+        expected = "a name, without tabs, line ends and ' -('"
+        raise FormatError(
+            source, record=row, column=column, found=repr(found[row].as_py()), expected=expected
         )
     return found
 
 
-def _numbers(times: Any) -> NDArray[Any]:
-    """Times int64 or float64."""
-    found = times if isinstance(times, pa.Array | pa.ChunkedArray) else pa.array(np.asarray(times))
-    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+def _numbers(times: Any, source: object, column: str) -> NDArray[Any]:
+    """Times, int64 or float64."""
+    found = _column(times)
     for kind in (pa.int64(), pa.float64()):
-        try:
+        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
             values = found.cast(kind)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            continue
-        numbers = values.to_numpy(zero_copy_only=False)
-        bad = np.asarray(pc.fill_null(pc.invert(pc.is_finite(values)), True))
-        if not bad.any():
-            return np.asarray(numbers)
-        row = int(bad.argmax())
-        raise InvalidInput(f"times, record {row + 1:,}", found=found[row].as_py(), expected="a number")
-    for row, value in enumerate(found.to_pylist()):
-        try:
-            float(value)
-        except (TypeError, ValueError):
-            raise InvalidInput(f"times, record {row + 1:,}", found=repr(value), expected="a number") from None
-    raise InvalidInput("times", found=f"values of type {found.type}", expected="numbers")
+            good = pc.fill_null(pc.is_finite(values), False)
+            if pc.all(good).as_py() is not False:
+                return np.asarray(values)
+            row = pc.index(good, False).as_py()
+            break
+    else:
+        row = next((k for k, value in enumerate(found.to_pylist()) if not _is_number(value)), 0)
+    raise FormatError(source, record=row, column=column, found=repr(found[row].as_py()), expected="a number")
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except (TypeError, ValueError):
+        return False
 
 
 def _checked_windows(windows: Sequence[tuple[float, float]]) -> NDArray[np.float64]:
@@ -328,7 +342,9 @@ def mine(
     Raises
     ------
     InvalidInput
-        If a value is not what it should be, or more than ten million episodes of one size are frequent.
+        If a setting is not what it should be, or over ten million episodes of one size are frequent.
+    FormatError
+        If an event is not what it should be.
 
     Examples
     --------
@@ -337,10 +353,21 @@ def mine(
     >>> found.table.select(["episode", "count", "all_occurrences"]).to_pylist()[2:]
     [{'episode': 'A -(0,5]-> B', 'count': 2, 'all_occurrences': 2}]
     """
+    return _mined(partial(_Events, types, times), windows, support, max_size, threads, progress)
+
+
+def _mined(
+    read: Callable[[], _Events],
+    windows: Sequence[tuple[float, float]],
+    support: int,
+    max_size: int,
+    threads: int | None,
+    progress: Callable[[int, int, int], None] | None,
+) -> Episodes:
     in_range("support", support, 1)
     in_range("max_size", max_size, 1, _LONGEST)
     bounds = _checked_windows(windows)
-    events, executor = _Events(types, times), LocalExecutor(threads)
+    events, executor = read(), LocalExecutor(threads)
     kinds = np.arange(len(events.names), dtype=np.int32)
     frequent = _Frequent(_Steps(kinds[:, None], np.empty((kinds.size, 0), np.int32), bounds), kinds, kinds)
     blocks, total = iter([frequent]), kinds.size
@@ -397,8 +424,15 @@ def count(types: Any, times: Any, episodes: Sequence[str], *, threads: int | Non
     InvalidInput
         If a text is no episode, or an event is not what it should be.
     """
+    return _listed(partial(_Events, types, times), episodes, threads)
+
+
+def _listed(read: Callable[[], _Events], episodes: Sequence[str], threads: int | None) -> Episodes:
+    if not episodes:
+        raise InvalidInput("episodes", found="none", expected="at least one")
     parsed = [_parsed(text) for text in episodes]
-    events = _Events(types, times, [name for names, _ in parsed for name in names])
+    events = read()
+    events.add(name for names, _ in parsed for name in names)
     place = {name: k for k, name in enumerate(events.names)}
     windows = sorted({window for _, steps in parsed for window in steps})
     executor, levels, tables, rows = LocalExecutor(threads), [], [], []
@@ -415,8 +449,6 @@ def count(types: Any, times: Any, episodes: Sequence[str], *, threads: int | Non
         tables.append(_as_table(events, listed, answers, executor))
         rows += [of_size[k] for k in order]
         levels.append(Level(size, order.size, int((answers[:, 0] > 0).sum()), time.perf_counter() - begun))
-    if not tables:
-        raise InvalidInput("episodes", found="none", expected="at least one")
     return Episodes(pa.concat_tables(tables).take(pa.array(np.argsort(rows))), levels)
 
 
@@ -502,6 +534,40 @@ def _parsed(text: str) -> tuple[list[str], list[tuple[float, float]]]:
         wanted = f"types with -(lo,hi]-> between them, 0 <= lo < hi, at most {_LONGEST}"
         raise InvalidInput("episode", found=repr(text), expected=wanted)
     return parts[::3], windows
+
+
+def episodes_file(
+    events: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    listed: str | os.PathLike[str] | None,
+    windows: Sequence[tuple[float, float]],
+    support: int,
+    max_size: int,
+    columns: tuple[str, str],
+    threads: int | None,
+    progress: Callable[[int, int, int], None],
+) -> Episodes:
+    """As `mine`, or `count` where there are `listed` episodes, from file to file."""
+    inputs = [events] if listed is None else [events, listed]
+    check_output(output, inputs)
+    table_suffix(output)
+    facts: dict[str, object] = {"version": __version__, "inputs": [os.path.realpath(path) for path in inputs]}
+    if listed is None:
+        facts |= {"windows": windows, "support": support, "max_size": max_size}
+
+    def read() -> _Events:
+        return _Events(*read_events(events, types=columns[0], times=columns[1]), events, columns)
+
+    if listed is None:
+        found = _mined(read, windows, support, max_size, threads, progress)
+    else:
+        found = _listed(read, read_episodes(listed), threads)
+    metadata = {"plait.episodes": json.dumps(facts, sort_keys=True)}
+    with open_table(output, found.table.schema, metadata=metadata, inputs=inputs) as writer:
+        for batch in found.table.to_batches():
+            writer.write(batch)
+    return found
 
 
 def read_events(
