@@ -296,6 +296,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "plait map r1.fastq.gz genome.index --mate r2.fastq.gz --errors 3 --report best -o loci.sam",
     ),
     "index": ("plait index genome.fa -o genome.index",),
+    "similar": (
+        "plait similar clonotypes.tsv --column junction_aa -q 3 --at-least 0.7 -o near.tsv",
+        "plait similar molecules.smi library.smi --smiles --nearest 10 -o nearest.parquet",
+    ),
     "fold": ("plait fold rna.fa --probabilities --mea --plot pictures/", "plait fold rna.fa --suboptimal 2"),
     "fold eval": ("plait fold eval structures.txt",),
     "hsi compress": ("plait hsi compress scene.hdr -o scene.c123",),
@@ -393,6 +397,7 @@ for _group, _name, _function, _help in (
     ),
     (_SEQUENCES, "map", "map:map_reads", "Map reads: every locus within so many errors, guaranteed."),
     (_SEQUENCES, "index", "map:index_reference", "Index a reference for map."),
+    (_SEQUENCES, "similar", "similar:similar", "Find similar texts by the q-grams that they share."),
     (_SEQUENCES, "fold", "fold:app", "Fold RNA: structures of least energy, and probabilities of pairs."),
     (_CUBES, "hsi", "hsi:app", "Compress hyperspectral cubes without loss (CCSDS 123), and get them back."),
     (_CUBES, "random", "random:random", "Draw random numbers from any place of a standard stream."),
