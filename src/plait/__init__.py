@@ -21,7 +21,7 @@ from plait.errors import (
 )
 
 if TYPE_CHECKING:
-    from plait import align, folding, hyperspectral, mapping, vdj
+    from plait import align, folding, hyperspectral, mapping, random, vdj
 
 __all__ = [
     "CountOverflow",
@@ -37,10 +37,11 @@ __all__ = [
     "folding",
     "hyperspectral",
     "mapping",
+    "random",
     "vdj",
 ]
 
-_SUBJECTS = ("align", "folding", "hyperspectral", "mapping", "vdj")
+_SUBJECTS = ("align", "folding", "hyperspectral", "mapping", "random", "vdj")
 
 
 def __getattr__(name: str) -> Any:

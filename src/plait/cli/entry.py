@@ -246,7 +246,7 @@ def _signals() -> Iterator[None]:
 
 
 _REPERTOIRES, _SEQUENCES = "Immune repertoires", "Sequences and structures"
-_CUBES, _MACHINE = "Spectral cubes", "This machine"
+_CUBES, _MACHINE = "Spectral cubes, codes, numbers", "This machine"
 #: Command lines that help shows at work.
 EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "vdj annotate": (
@@ -303,6 +303,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "hsi verify": ("plait hsi verify scene.c123 scene.hdr",),
     "hsi info": ("plait hsi info scene.c123",),
     "hsi index": ("plait hsi index scene.c123 -o scene.index",),
+    "random": (
+        "plait random mrg32k3a -n 1000000 --distribution normal --skip 1000000 -o numbers.npy",
+        "plait random sobol -n 1024 --dimensions 3 -o points.npy",
+    ),
     "completion": ("plait completion bash > ~/.local/share/bash-completion/completions/plait",),
     "germline list": ("plait germline list",),
     "germline show": ("plait germline show mouse_trb",),
@@ -387,6 +391,7 @@ for _group, _name, _function, _help in (
     (_SEQUENCES, "index", "map:index_reference", "Index a reference for map."),
     (_SEQUENCES, "fold", "fold:app", "Fold RNA: structures of least energy, and probabilities of pairs."),
     (_CUBES, "hsi", "hsi:app", "Compress hyperspectral cubes without loss (CCSDS 123), and get them back."),
+    (_CUBES, "random", "random:random", "Draw random numbers from any place of a standard stream."),
     (_REPERTOIRES, "germline", "germline:app", "List, show, check and convert germline sets."),
     (_REPERTOIRES, "demo", "study:demo", "Study the repertoires of 12 human donors, up to a report."),
     (
