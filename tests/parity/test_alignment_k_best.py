@@ -15,17 +15,16 @@ from support.alignment import AlignmentCase, k_best_apart, k_best_disjoint
 from support.alignment_solvers import in_columns
 from support.examples import examples
 
-from plait.align import Alignment, align, batches, local_best, match_mismatch
+from plait.align import Alignment, batches
 from plait.align.aligner import make_aligner
 from plait.align.scoring import SubstitutionMatrix, make_scoring
 from plait.align.settings import SeveralBest
 from plait.dp.pairs import kbest
 from plait.dp.pairs.tiles import LongPair
-from plait.errors import InvalidInput, Unsupported
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 #: Rows and columns of tiles, cells of which all values are looked at, and bytes of edges.
-SPLITS = ((512, 1024, 1 << 20, 1 << 30), (7, 5, 30, 1 << 30), (16, 3, 400, 600), (40, 64, 64, 900))
+SPLITS = ((128, 4096, 1 << 20, 1 << 30), (7, 5, 30, 1 << 30), (16, 3, 400, 600), (40, 64, 64, 900))
 
 
 @pytest.fixture(params=SPLITS, ids=str)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from itertools import count
+from math import cbrt
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -30,12 +31,17 @@ from plait.dp.pairs.traceback import DONE
 from plait.errors import Unsupported
 from plait.lang.compile import kernel, shared
 
-#: Rows and columns of the tiles of which the best values are kept, and of what one call of a thread sweeps.
-_TILE_ROWS: Final = 512
+#: Tiles of which the best values are kept have a multiple of so many rows, and so many columns or more. To
+#: keep a value of an edge takes the time in which so many cells are swept.
+_TILE_ROWS: Final = 128
 _TILE_COLUMNS: Final = 4096
+_SWEPT_PER_KEPT: Final = 64
+#: Parts of a region whose tiles are cut again that are likely to be looked into.
+_FEW: Final = 4
+#: Rows and columns of what one call of a thread sweeps.
 _VISITED_SIDE: Final = 1 << 13
 #: Cells of a tile of which all values are looked at, and of one that is swept again without some pairs.
-_SEEN_CELLS: Final = 1 << 21
+_SEEN_CELLS: Final = 1 << 20
 _BARRED_CELLS: Final = 1 << 24
 #: Scores stay below it where pairs are barred.
 _LARGEST: Final = 1 << 29
@@ -129,10 +135,13 @@ def sweep_tiles(
 
 
 class CpuTiles:
-    """`plait.dp.pairs.tiles.ManyTiles` on the CPU: small tiles, many of them in one call of a thread."""
+    """`plait.dp.pairs.tiles.ManyTiles` on the CPU: small tiles, many of them in one call of a thread.
 
-    def __init__(self, steps: TileSteps) -> None:
-        self._call = steps.tiles
+    `wanted` is how many of the tiles are likely to be swept again.
+    """
+
+    def __init__(self, steps: TileSteps, wanted: int) -> None:
+        self._call, self._wanted = steps.tiles, wanted
         self.visits = steps.threads
 
     def serves(self, pair: LongPair, region: Tile) -> bool:
@@ -140,18 +149,19 @@ class CpuTiles:
         return True
 
     def grid(self, region: Tile, checkpoint_limit: int) -> Grid:
-        """Cut a region into tiles as small as the bytes that their edges may take allow."""
+        """Cut a region so that keeping edges, and sweeping the wanted tiles again, take the least time."""
         rows, columns = region.row_end - region.row, region.column_end - region.column
-        scale = int(8 * rows * columns * (1 / _TILE_ROWS + 1 / _TILE_COLUMNS) / checkpoint_limit) + 1
-        height, width = min(scale * _TILE_ROWS, rows), min(scale * _TILE_COLUMNS, columns)
+        side = max(cbrt(_SWEPT_PER_KEPT * region.cells / self._wanted), 16 * region.cells / checkpoint_limit)
+        width = min(max(int(side), _TILE_COLUMNS), columns)
+        height = min((int(side**2 / width) // _TILE_ROWS + 1) * _TILE_ROWS, rows)
         if height * width == region.cells > _SEEN_CELLS:
             # A region that is cut to be looked into must come out in smaller pieces.
             height, width = max(height // 2, 1), max(width // 2, 1)
-        side = _VISITED_SIDE
+        tall = _VISITED_SIDE
         if self.visits > 1:
-            side = min(side, max(rows, columns) // (6 * self.visits))
-        down = max(min(side, rows) // height, 1)
-        across = max(side, _VISITED_SIDE**2 // (down * height) if self.visits == 1 else 0) // width
+            tall = min(tall, max(rows, columns) // (6 * self.visits))
+        down = max(min(tall, rows) // height, 1)
+        across = max(tall, _VISITED_SIDE**2 // (down * height) if self.visits == 1 else 0) // width
         starts = cuts(region.row, region.row_end, height), cuts(region.column, region.column_end, width)
         tiles = (start.size - 1 for start in starts)
         visits = (cuts(0, size, max(step, 1)) for size, step in zip(tiles, (down, across), strict=True))
@@ -173,11 +183,11 @@ class CpuTiles:
         return values
 
 
-def _swept(pair: LongPair, steps: TileSteps, tile: Tile, edges: Edges, corner: int, limit: int) -> Sweep:
+def _swept(pair: LongPair, steps: TileSteps, tile: Tile, edges: Edges, corner: int, wanted: int) -> Sweep:
     """A region whose tiles have their best values, and their edges kept."""
     if steps.many is None or not steps.many.serves(pair, tile):
-        steps = steps._replace(many=CpuTiles(steps))
-    sweep = Sweep(pair, steps, tile, edges, corner, limit, True)
+        steps = steps._replace(many=CpuTiles(steps, wanted))
+    sweep = Sweep(pair, steps, tile, edges, corner, pair.checkpoint_limit, True)
     sweep.run()
     return sweep
 
@@ -228,7 +238,7 @@ class _Apart:
     def run(self) -> Iterator[BestPath]:
         """The alignments, best first."""
         region, edges = whole_matrix(self.task.pair, self.steps)
-        sweep = _swept(self.task.pair, self.steps, region, edges, 0, self.task.pair.checkpoint_limit)
+        sweep = _swept(self.task.pair, self.steps, region, edges, 0, self.task.most)
         self.floor = self._least_of_best(sweep)
         self._wait_for_tiles(_Cut(sweep, None, (0, 0)), sweep)
         while self.waiting and len(self.found) < self.task.most:
@@ -283,7 +293,7 @@ class _Apart:
             cells = _cells(self.wide, self.alone, tile, edges, corner, self.floor)
             self._wait_for(_Cells(cut, cells))
         else:
-            sweep = _swept(self.task.pair, self.steps, tile, edges, corner, self.task.pair.checkpoint_limit)
+            sweep = _swept(self.task.pair, self.steps, tile, edges, corner, _FEW)
             inner = _Cut(sweep, cut, (i, j))
             self._hold(inner, sweep)
             self._wait_for_tiles(inner, sweep)
@@ -302,8 +312,7 @@ class _Apart:
         if cut.sweep is None:
             assert cut.parent is not None
             edges, corner = self._sweep_of(cut.parent).tile_edges(*cut.place)
-            region, limit = cut.grid.region, self.task.pair.checkpoint_limit
-            cut.sweep = _swept(self.task.pair, self.steps, region, edges, corner, limit)
+            cut.sweep = _swept(self.task.pair, self.steps, cut.grid.region, edges, corner, _FEW)
         if cut.parent is not None:
             self.swept.pop(cut, None)
             self._hold(cut, cut.sweep)
@@ -352,7 +361,7 @@ class _Disjoint:
         none = np.zeros(0, np.int64)
         self.wide = task.pair._replace(setup=task.wide, barred=(none, none))
         region, edges = whole_matrix(task.pair, steps)
-        self.sweep = _swept(task.pair, steps, region, edges, 0, task.pair.checkpoint_limit)
+        self.sweep = _swept(task.pair, steps, region, edges, 0, task.most)
         tile = self.sweep.grid.tile(0, 0)
         if tile.cells > _BARRED_CELLS:
             why = f"the edges of tiles need more than {task.pair.checkpoint_limit:,} bytes of memory"
