@@ -109,6 +109,14 @@ def places_of_that_read() -> dict[str, int]:
     return dict(zip(names, [value for values in places.values() for value in values], strict=True))
 
 
+NO_FURTHER_GENE = dict.fromkeys(
+    [
+        *("c_call", "isotype", "d2_call"),
+        *(f"d2_{part}_{end}" for part in ("sequence", "germline") for end in ("start", "end")),
+    ]
+)
+
+
 def row_of_that_read(read: str) -> dict[str, Any]:
     """All that must be found in it."""
     v, j = GERMLINE.v[V].sequence, GERMLINE.j[J].sequence
@@ -120,10 +128,7 @@ def row_of_that_read(read: str) -> dict[str, Any]:
         "rev_comp": True,
         "productive": True,
         "vj_in_frame": True,
-        "stop_codon": False,
-        "complete_vdj": False,
-        "v_frameshift": False,
-        "j_frameshift": False,
+        **dict.fromkeys(("stop_codon", "complete_vdj", "v_frameshift", "j_frameshift"), False),
         "locus": "TRB",
         "v_call": "TRBV13-1*01",
         "d_call": "TRBD1*01",
@@ -168,8 +173,7 @@ def row_of_that_read(read: str) -> dict[str, Any]:
         "repertoire_id": "mouse 1",
         "cell_id": "AAAC-1",
         "merged_mates": True,
-        **dict.fromkeys(("c_call", "isotype", "d2_call")),
-        **{f"d2_{part}_{end}": None for part in ("sequence", "germline") for end in ("start", "end")},
+        **NO_FURTHER_GENE,
         "annotation_status": "ok",
         **places_of_that_read(),
     }

@@ -580,10 +580,7 @@ def annotate_files(
     """
     executor = executor or LocalExecutor(threads)
     wanted = further or FurtherSettings()
-    if isinstance(inputs, SampleSheet):
-        mates, repertoire_ids = _of_sheet(inputs, mates, repertoire_ids)
-    names = repertoire_names(inputs, repertoire_ids, paired=mates is not None)
-    samples = SampleFacts(inputs, names)
+    mates, names, samples = _samples(inputs, mates, repertoire_ids)
     # Rows of low quality are not written; they may join a clonotype.
     statuses = None if keep_failed else ("ok",) if wanted.clonotypes is None else ("ok", "low_quality")
     limits = settings or AnnotationSettings()
@@ -599,19 +596,17 @@ def annotate_files(
         with ExitStack() as tables:
             # Opened first: its lock keeps other runs from the folders beside it.
             table = tables.enter_context(open_table(output, samples.schema(schema), **facts))
-            others = FurtherResults(
-                output, annotator.germlines, schema, wanted, samples, min_quality=quality, **facts
+            others = tables.enter_context(
+                FurtherResults(
+                    output, annotator.germlines, schema, wanted, samples, min_quality=quality, **facts
+                )
             )
-            tables.enter_context(others)
             checkpoint = Checkpoint(Path(f"{os.fspath(output)}.checkpoint"), key=run.key(), resume=resume)
             resumed = len(checkpoint.blocks())
             work = kept_results(executor, annotator, run, run.kept(checkpoint), most=_MOST_BLOCKS)
             # Closed before the reader and the tables are, whatever happens: other threads work on them.
             with kept_if_useful(checkpoint, run.inputs), closing(read_ahead(work)) as results:
-                for rows in run.rows(results, others):
-                    table.write(samples.added(rows))
-                    # Arrow would keep all that a block has ever taken.
-                    pa.default_memory_pool().release_unused()
+                _write_rows(map(samples.added, run.rows(results, others)), table)
                 others.finish()
         reports = run.reports(others)
         paths = write_reports(output, reports, {**run.facts(), **others.as_dict()})
@@ -629,10 +624,26 @@ def annotate_files(
     )
 
 
+def _write_rows(batches: Iterable[pa.RecordBatch], table: TableWriter) -> None:
+    for rows in batches:
+        table.write(rows)
+        # Arrow would keep all that a block has ever taken.
+        pa.default_memory_pool().release_unused()
+
+
+def _samples(
+    inputs: Sequence[_Path], mates: Sequence[_Path] | None, repertoire_ids: Sequence[str] | None
+) -> tuple[Sequence[_Path] | None, tuple[str, ...], SampleFacts]:
+    """Files of mates, if any, the repertoire of each file, and what else a sheet says of it."""
+    if isinstance(inputs, SampleSheet):
+        mates, repertoire_ids = _of_sheet(inputs, mates, repertoire_ids)
+    names = repertoire_names(inputs, repertoire_ids, paired=mates is not None)
+    return mates, names, SampleFacts(inputs, names)
+
+
 def _of_sheet(
     sheet: SampleSheet, mates: Sequence[_Path] | None, repertoire_ids: Sequence[str] | None
 ) -> tuple[Sequence[_Path] | None, Sequence[str] | None]:
-    """Files of mates, and names of repertoires, that a sheet gives; None if it gives none."""
     for what, given in (("mates", mates), ("repertoire_ids", repertoire_ids)):
         if given is not None:
             raise InvalidInput(what, found="some beside a sheet", expected="a column of the sheet")
