@@ -68,7 +68,7 @@ def diversity(
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     """
     from plait.reports.figure import check_report_drawing
-    from plait.reports.figures_diversity import diversity_figures
+    from plait.reports.figures_repertoires import diversity_figures
     from plait.reports.repertoire_text import diversity_text
     from plait.reports.study_report import write_figures
     from plait.run.executor import LocalExecutor

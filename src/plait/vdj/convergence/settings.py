@@ -37,6 +37,7 @@ from plait.vdj.counting import PathCounter
 from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.germline_set import Chain
 from plait.vdj.models import PathModel
+from plait.vdj.repertoires.sharing import SharingSettings
 
 #: Columns of the table of subjects, which a covariate must not be called.
 TAKEN = ("files", "rows", "rows_left_out", "clonotypes", "shared_clonotypes", "duplicate_count")
@@ -77,9 +78,13 @@ class StudySettings:
     model_digest: str | None = None
     model_calls: Literal["use", "ignore"] = "use"
     model_note: str = ""
+    key: str = "cdr3nt+v+j"
+    mismatches: int | None = None
+    edits: int | None = None
 
     def __post_init__(self) -> None:
         """Check every parameter."""
+        SharingSettings(key=self.key, mismatches=self.mismatches, edits=self.edits)
         if self.model.name != "dp2":
             raise InvalidInput(
                 "model", found=repr(self.model.name), expected="'dp2', whose limits can be swept"

@@ -24,6 +24,7 @@ from plait.vdj.calls import STATUS_MEANINGS, Ambiguity
 from plait.vdj.convergence.answers import answers
 from plait.vdj.convergence.claims import read_table, write_table
 from plait.vdj.convergence.pgen_tables import ModelCalls, PgenColumns
+from plait.vdj.convergence.public_clonotypes import PublicClonotypes
 from plait.vdj.convergence.regression import PredictorSet, Regression, choose_predictors, regress
 from plait.vdj.convergence.settings import (
     DEFAULT_MODEL,
@@ -75,6 +76,9 @@ def study(
     recombination_model: RecombinationModel | _Path | None = None,
     model_calls: ModelCalls = "use",
     model_note: str = "",
+    key: str = "cdr3nt+v+j",
+    mismatches: int | None = None,
+    edits: int | None = None,
     cache: _Path | None = None,
     device: str = "auto",
     executor: Executor | None = None,
@@ -128,6 +132,9 @@ def study(
         counts are of the genes that are called; ``"ignore"``: with any genes of the model.
     model_note
         What is to be known of the model wherever its results are told; for example, from which data it is.
+    key, mismatches, edits
+        What makes a clonotype where it is told who shares what and what generation leads to expect, and what
+        is near it, as of `SharingSettings`. Path counts are always those of nucleotides with V and J gene.
     cache
         Folder of path counts that several studies share; by default ``counts`` in the output.
     executor
@@ -175,6 +182,9 @@ def study(
         model_digest=None if recombination is None else recombination.digest,
         model_calls=model_calls,
         model_note=model_note,
+        key=key,
+        mismatches=mismatches,
+        edits=edits,
     )
     if recombination is not None:
         _check_model(settings, recombination, alleles)
@@ -307,7 +317,8 @@ class _Run(Stages):
             pgen = PgenColumns(model=model, calls=settings.model_calls, folder=self.folder.counts)
         duplicates = any(sample.duplicate_count is not None for sample in samples)
         grouped = self.group(dealt, predictors, duplicate_count=duplicates, pgen=pgen)
-        self._write_tables(grouped, dealt, subjects)
+        shared = self.share(dealt.parts, model)
+        self._write_tables(grouped, dealt, subjects, shared)
         if predictors is not None:
             self._regress(grouped, predictors)
         notes = [
@@ -319,6 +330,7 @@ class _Run(Stages):
         facts = {
             **self._figures(samples, dealt, grouped, notes),
             "subjects": len(subjects),
+            "sharing": shared.facts,
             "provenance": plan.provenance.as_dict(),
         }
         facts["parameters"]["layout"] = ", ".join(sorted({one.layout for one in planned}))
@@ -326,7 +338,11 @@ class _Run(Stages):
         return plain
 
     def _write_tables(
-        self, grouped: Grouped, dealt: DealtRows, subjects: Mapping[str, Mapping[str, object]]
+        self,
+        grouped: Grouped,
+        dealt: DealtRows,
+        subjects: Mapping[str, Mapping[str, object]],
+        shared: PublicClonotypes,
     ) -> None:
         self.report(StudyProgress("writing tables", 0, 1))
         with self.timed("tables"):
@@ -334,6 +350,9 @@ class _Run(Stages):
                 path.unlink()
             self.tables = grouped.figures.write(self.folder.tables, subjects=subjects)
             self.tables["statuses"] = _write_statuses(self.folder, dealt.totals.statuses)
+            for name, (columns, rows) in shared.tables.items():
+                self.tables[name] = self.folder.tables / f"{name}.tsv"
+                write_table(self.tables[name], columns, rows)
 
     def _regress(self, grouped: Grouped, predictors: PredictorSet) -> None:
         with self.timed("regression"):
