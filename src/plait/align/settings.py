@@ -19,6 +19,20 @@ Traceback = Literal["auto", "full", "linear"]
 Pairing = Literal["order", "all", "one"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeveralBest:
+    """Which local alignments of a pair are asked for, where it is not the best alone.
+
+    `most` alignments, that score `min_score` or more. Of two that end less than `apart` rows and less than
+    `apart` columns from each other only the better counts; with `apart` 0, none aligns two residues that a
+    better one has aligned with each other.
+    """
+
+    most: int
+    apart: int = 5
+    min_score: int = 1
+
+
 @dataclass(frozen=True, kw_only=True)
 class SearchSettings:
     """All settings of a search; commands take their options and the texts of their help from here.

@@ -296,6 +296,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "plait map r1.fastq.gz genome.index --mate r2.fastq.gz --errors 3 --report best -o loci.sam",
     ),
     "index": ("plait index genome.fa -o genome.index",),
+    "similar": (
+        "plait similar clonotypes.tsv --column junction_aa -q 3 --at-least 0.7 -o near.tsv",
+        "plait similar molecules.smi library.smi --smiles --nearest 10 -o nearest.parquet",
+    ),
     "fold": ("plait fold rna.fa --probabilities --mea --plot pictures/", "plait fold rna.fa --suboptimal 2"),
     "fold eval": ("plait fold eval structures.txt",),
     "hsi compress": ("plait hsi compress scene.hdr -o scene.c123",),
@@ -306,6 +310,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "random": (
         "plait random mrg32k3a -n 1000000 --distribution normal --skip 1000000 -o numbers.npy",
         "plait random sobol -n 1024 --dimensions 3 -o points.npy",
+    ),
+    "episodes": (
+        "plait episodes spikes.tsv --window 5:15 --support 300 -o episodes.tsv",
+        "plait episodes spikes.parquet --list episodes.tsv -o counts.tsv",
     ),
     "completion": ("plait completion bash > ~/.local/share/bash-completion/completions/plait",),
     "germline list": ("plait germline list",),
@@ -389,9 +397,16 @@ for _group, _name, _function, _help in (
     ),
     (_SEQUENCES, "map", "map:map_reads", "Map reads: every locus within so many errors, guaranteed."),
     (_SEQUENCES, "index", "map:index_reference", "Index a reference for map."),
+    (_SEQUENCES, "similar", "similar:similar", "Find similar texts by the q-grams that they share."),
     (_SEQUENCES, "fold", "fold:app", "Fold RNA: structures of least energy, and probabilities of pairs."),
     (_CUBES, "hsi", "hsi:app", "Compress hyperspectral cubes without loss (CCSDS 123), and get them back."),
     (_CUBES, "random", "random:random", "Draw random numbers from any place of a standard stream."),
+    (
+        _CUBES,
+        "episodes",
+        "episodes:episodes",
+        "Find serial episodes that are frequent in a stream of events.",
+    ),
     (_REPERTOIRES, "germline", "germline:app", "List, show, check and convert germline sets."),
     (_REPERTOIRES, "demo", "study:demo", "Study the repertoires of 12 human donors, up to a report."),
     (
