@@ -193,6 +193,9 @@ class ExpectedSharing(Tabular):
         """
         p = pgen / (self._sample.productive * self.selection)
         expected, tail = np.ones(p.size), np.ones(p.size)
+        if not self.depths.any():
+            # Nobody has what the model can make.
+            return expected, tail
         some = -np.expm1(-p * self.depths.sum())
         rows = max(1, _CELLS // max(self.depths.size, 1))
         for first in range(0, p.size, rows):
