@@ -30,7 +30,7 @@ HEADERS = {
     "vdjtools": "#count freq cdr3nt cdr3aa v d j VEnd DStart DEnd JStart",
     "mixcr": "cloneId readCount readFraction allVHitsWithScore allDHitsWithScore allJHitsWithScore nSeqCDR3",
     "10x": "barcode is_cell contig_id chain v_gene d_gene j_gene c_gene productive cdr3 cdr3_nt reads umis",
-    "bd": "Cell_Index Contig_ID V_gene D_gene J_gene Productive FR3_Nucleotide CDR3_Nucleotide FR4_Nucleotide",
+    "bd": "Cell_Index Contig_ID V_gene J_gene Productive FR3_Nucleotide CDR3_Nucleotide FR4_Nucleotide",
     "adaptive": "rearrangement amino_acid templates frame_type cdr3_length v_index v_resolved j_resolved",
 }
 
