@@ -271,6 +271,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "plait vdj sharing mouse1.tsv mouse2.tsv -o sharing.tsv --by-subject who.tsv --overlap overlap.tsv",
         "plait vdj sharing donor*.tsv --key cdr3aa+v --model human_TRB -o public.tsv",
     ),
+    "vdj cells": (
+        "plait vdj cells filtered_contig_annotations.csv -o cells.tsv",
+        "plait vdj cells clonotypes.tsv -o cells.parquet",
+    ),
     "vdj neighbours": (
         "plait vdj neighbours known.tsv donors.tsv --model human_TRB -o near.tsv",
         "plait vdj neighbours known.tsv donors.tsv --control healthy.tsv --edits 1 -o near.tsv",
@@ -282,6 +286,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "vdj report": ("plait vdj report study/",),
     "align": (
         "plait align queries.fa targets.fa --mode local -o pairs.tsv",
+        "plait align genome.fa other.fa --mode local --best 200 --strand both -o hits.paf",
         "plait align genomes.fa --score-only --match 1 --mismatch -1",
     ),
     "search": ("plait search queries.fa database.fa --top 20 -o hits.m8",),
@@ -357,6 +362,7 @@ for _name, _function, _help in (
         "sharing:sharing",
         "Tell which clonotypes individuals share, and which more than generation explains.",
     ),
+    ("cells", "repertoires:cells", "Pair the chains of every cell, and tell doublets and orphans."),
     (
         "neighbours",
         "repertoires:neighbours",
