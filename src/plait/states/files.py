@@ -54,7 +54,9 @@ def decode_file(
     own = HiddenMarkovModel.read(model) if os.fspath(model).lower().endswith(".json") else Graph.read(model)
     if isinstance(own, Graph):
         if what == "posterior":
-            raise InvalidInput("what", found="posterior with a graph", expected="a hidden Markov model (.json)")
+            raise InvalidInput(
+                "what", found="posterior with a graph", expected="a hidden Markov model (.json)"
+            )
         answer: Any = partial(_of_graph, own, what, beam, most)
     elif beam < math.inf or most is not None:
         raise InvalidInput("beam", found="one with a hidden Markov model", expected="a graph for it")
@@ -82,6 +84,8 @@ def _rows(path: object, answer: Any, named: tuple[str, Any]) -> list[dict[str, A
     try:
         return [{"sequence_id": named[0], **row} for row in answer(named[1])]
     except InvalidInput as error:
+        if error.what not in ("observations", "frames"):
+            raise
         raise FormatError(
             path, found=f"{error.found} of sequence {named[0]!r}", expected=error.expected
         ) from error

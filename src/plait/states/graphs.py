@@ -35,35 +35,37 @@ _MOST_STATES: Final = 1 << 28
 class _Arcs(NamedTuple):
     """Arcs by the state they leave: those of state s from `first[s]` on, int64.
 
-    `to` and `labels`, int32; `weights` and `final`, by arc and by state, values of the algebra; `ranks`
-    int32: how many arcs of label 0 can come before a state, -1 where none leaves it; `levels` of ranks.
+    `ends` int32 (arcs, 2): to, input label; `weights`, values of the algebra; `ranks` int32: how many arcs of
+    label 0 can come before a state, -1 where none leaves it; `levels` of ranks.
     """
 
     first: Any
-    to: Any
-    labels: Any
+    ends: Any
     weights: Any
-    final: Any
     ranks: Any
     levels: Any
 
 
 class _Visited(NamedTuple):
-    """States of the frame under way (row 1) and of the one before (row 0).
+    """States of the frame under way and of the one before.
 
-    `values` (2, states); `listed` int32 (2, states): those reached, in order, and `seen` int64 (states,), the
-    last frame that reached each; `way` int64 (2, states, 3): for each its token or -1, and the token and the
-    arc that it was reached by. `tokens` int64 (tokens, 2): the token before, and the arc. `counts` int64:
-    reached in row 0 and 1, tokens, frames done.
+    `states` (states, 8), all of the values' type, so that a state is a line of the cache: the columns below.
+    `listed` int32 (2, states): those reached before, and now, in order; `ordered` (states,): memory for
+    values. `tokens` int64 (tokens, 2): the token before, and the arc. `counts` int64: reached before and now, tokens,
+    frames done.
     """
 
-    values: Any
+    states: Any
     listed: Any
-    seen: Any
-    way: Any
+    ordered: Any
     tokens: Any
     counts: Any
 
+
+#: Of a state: value now, its token or -1, the token and the arc that it was reached by, the last frame that
+#: reached it; value and token of the frame before.
+_VALUE, _TOKEN, _FROM, _ARC, _SEEN, _OLD_VALUE, _OLD_TOKEN = range(7)
+_COLUMNS: Final = 8
 
 _traced: Final[Any] = by_type_of(
     {MaxPlus: lambda alg: True, LogSum: lambda alg: False, Count: lambda alg: False}
@@ -73,12 +75,13 @@ _traced: Final[Any] = by_type_of(
 @shared
 def _token(at: Any, s: Any) -> Any:
     """The token of a state of the frame under way."""
-    if at.way[1, s, 0] < 0:
+    state = at.states[s]
+    if state[_TOKEN] < 0:
         number = at.counts[2]
-        at.tokens[number, 0], at.tokens[number, 1] = at.way[1, s, 1], at.way[1, s, 2]
-        at.way[1, s, 0] = number
+        at.tokens[number, 0], at.tokens[number, 1] = int(state[_FROM]), int(state[_ARC])
+        state[_TOKEN] = number
         at.counts[2] = number + 1
-    return at.way[1, s, 0]
+    return state[_TOKEN]
 
 
 @shared
@@ -86,16 +89,17 @@ def _reach(alg: Any, at: Any, t: Any, s: Any, value: Any, token: Any, arc: Any) 
     """Reach a state by an arc; of equal ways, that by the first arc is kept."""
     if value == alg.zero:
         return
-    if at.seen[s] != t:
-        at.seen[s] = t
+    state = at.states[s]
+    if state[_SEEN] != t:
+        state[_SEEN] = t
         at.listed[1, at.counts[1]] = s
         at.counts[1] += 1
-        at.values[1, s] = value
-    elif _traced(alg) and (value < at.values[1, s] or (value == at.values[1, s] and arc >= at.way[1, s, 2])):
+        state[_VALUE] = value
+    elif _traced(alg) and (value < state[_VALUE] or (value == state[_VALUE] and arc >= state[_ARC])):
         return
     else:
-        at.values[1, s] = choice(alg, at.values[1, s], value)
-    at.way[1, s, 0], at.way[1, s, 1], at.way[1, s, 2] = -1, token, arc
+        state[_VALUE] = choice(alg, state[_VALUE], value)
+    state[_TOKEN], state[_FROM], state[_ARC] = -1, token, arc
 
 
 @shared
@@ -110,40 +114,37 @@ def _follow_empty(alg: Any, arcs: Any, at: Any, t: Any) -> None:
                 continue
             token = _token(at, s) if _traced(alg) else -1
             for a in range(arcs.first[s], arcs.first[s + 1]):
-                if arcs.labels[a] == 0:
-                    _reach(alg, at, t, arcs.to[a], extend(alg, at.values[1, s], arcs.weights[a]), token, a)
-
-
-@shared
-def _is_before(at: Any, a: Any, b: Any) -> Any:
-    """Whether state a goes before state b: it is better, or as good and first."""
-    return at.values[1, a] > at.values[1, b] or (at.values[1, a] == at.values[1, b] and a < b)
+                if arcs.ends[a, 1] == 0:
+                    value = extend(alg, at.states[s, _VALUE], arcs.weights[a])
+                    _reach(alg, at, t, arcs.ends[a, 0], value, token, a)
 
 
 @shared
 def _drop(at: Any, beam: Any, most: Any) -> None:
-    """Keep states within the beam, and of these the best `most`."""
+    """Keep states within the beam, and of these the best `most`; of equal ones the first."""
     best = -math.inf
     for i in range(at.counts[1]):
-        best = max(best, at.values[1, at.listed[1, i]])
+        at.ordered[i] = at.states[at.listed[1, i], _VALUE]
+        best = max(best, at.ordered[i])
     kept = 0
     for i in range(at.counts[1]):
-        s = at.listed[1, i]
-        if at.values[1, s] >= best - beam:
-            at.listed[1, kept] = s
+        if at.ordered[i] >= best - beam:
+            at.listed[1, kept], at.ordered[kept] = at.listed[1, i], at.ordered[i]
             kept += 1
     at.counts[1] = min(kept, most)
     low, high = 0, kept - 1
     # Hoare's selection: after it, the first `most` go before all others.
     while most < kept and low < high:
-        pivot, i, j = at.listed[1, (low + high) // 2], low, high
+        value, s = at.ordered[(low + high) // 2], at.listed[1, (low + high) // 2]
+        i, j = low, high
         while i <= j:
-            while _is_before(at, at.listed[1, i], pivot):
+            while at.ordered[i] > value or (at.ordered[i] == value and at.listed[1, i] < s):
                 i += 1
-            while _is_before(at, pivot, at.listed[1, j]):
+            while at.ordered[j] < value or (at.ordered[j] == value and at.listed[1, j] > s):
                 j -= 1
             if i <= j:
                 at.listed[1, i], at.listed[1, j] = at.listed[1, j], at.listed[1, i]
+                at.ordered[i], at.ordered[j] = at.ordered[j], at.ordered[i]
                 i += 1
                 j -= 1
         if most - 1 <= j:
@@ -159,8 +160,9 @@ def _end_frame(alg: Any, at: Any) -> None:
     """The frame under way becomes the one before."""
     for i in range(at.counts[1]):
         s = at.listed[1, i]
-        at.listed[0, i], at.values[0, s] = s, at.values[1, s]
-        at.way[0, s, 0] = _token(at, s) if _traced(alg) else -1
+        state = at.states[s]
+        at.listed[0, i], state[_OLD_VALUE] = s, state[_VALUE]
+        state[_OLD_TOKEN] = _token(at, s) if _traced(alg) else -1
     at.counts[0], at.counts[1] = at.counts[1], 0
     at.counts[3] += 1
 
@@ -171,21 +173,21 @@ def sweep_arcs(alg: Any, arcs: _Arcs, start: int, frames: Any, beam: float, most
 
     ``counts[3]`` is 0 before state `start` has been reached without a frame, then the frames done and one.
     """
-    while at.counts[3] <= frames.shape[0] and at.counts[2] + 2 * at.seen.size <= at.tokens.shape[0]:
+    size = at.states.shape[0]
+    while at.counts[3] <= frames.shape[0] and at.counts[2] + 2 * size <= at.tokens.shape[0]:
         t = at.counts[3]
         if t == 0:
             _reach(alg, at, t, start, alg.one, -1, -1)
         for i in range(at.counts[0] if t else 0):
             r = at.listed[0, i]
+            before, token = at.states[r, _OLD_VALUE], at.states[r, _OLD_TOKEN]
             for a in range(arcs.first[r], arcs.first[r + 1]):
-                label = arcs.labels[a]
+                label = arcs.ends[a, 1]
                 if label > 0:
-                    value = extend(
-                        alg, extend(alg, at.values[0, r], arcs.weights[a]), frames[t - 1, label - 1]
-                    )
-                    _reach(alg, at, t, arcs.to[a], value, at.way[0, r, 0], a)
+                    value = extend(alg, extend(alg, before, arcs.weights[a]), frames[t - 1, label - 1])
+                    _reach(alg, at, t, arcs.ends[a, 0], value, token, a)
         _follow_empty(alg, arcs, at, t)
-        if beam < math.inf or most < at.seen.size:
+        if beam < math.inf or most < size:
             _drop(at, beam, most)
         _end_frame(alg, at)
 
@@ -196,7 +198,7 @@ def keep_tokens(at: _Visited, places: Any) -> None:
     for k in range(at.counts[2]):
         places[k] = -1
     for i in range(at.counts[0]):
-        k = at.way[0, at.listed[0, i], 0]
+        k = int(at.states[at.listed[0, i], _OLD_TOKEN])
         while k >= 0 and places[k] < 0:
             places[k] = 0
             k = at.tokens[k, 0]
@@ -209,8 +211,8 @@ def keep_tokens(at: _Visited, places: Any) -> None:
             kept += 1
     at.counts[2] = kept
     for i in range(at.counts[0]):
-        s = at.listed[0, i]
-        at.way[0, s, 0] = places[at.way[0, s, 0]]
+        state = at.states[at.listed[0, i]]
+        state[_OLD_TOKEN] = places[int(state[_OLD_TOKEN])]
 
 
 class Path(NamedTuple):
@@ -381,7 +383,7 @@ class Graph:
             empty = np.empty(0, np.int64)
             return Path(-math.inf, empty, empty, np.empty(0, np.int32))
         found = []
-        token = int(at.way[0, best[0], 0])
+        token = int(at.states[best[0], _OLD_TOKEN])
         while token >= 0 and at.tokens[token, 1] >= 0:
             found.append(int(at.tokens[token, 1]))
             token = int(at.tokens[token, 0])
@@ -447,15 +449,12 @@ class Graph:
         states = self.states
         first = np.searchsorted(self.arcs[:, 0], np.arange(states + 1))
         ranks: NDArray[np.int32] = self._ranks  # type: ignore[attr-defined]
-        to, labels = (np.ascontiguousarray(self.arcs[:, k], np.int32) for k in (1, 2))
-        final = np.full(states, algebra.zero, rows.dtype)
-        final[list(self.final)] = [algebra.one] * len(self.final) if big else list(self.final.values())
-        arcs = _Arcs(first, to, labels, weights, final, ranks, int(ranks.max(initial=-1)) + 1)
+        ends = np.ascontiguousarray(self.arcs[:, 1:3], np.int32)
+        arcs = _Arcs(first, ends, weights, ranks, int(ranks.max(initial=-1)) + 1)
         at = _Visited(
-            np.full((2, states), algebra.zero, rows.dtype),
+            np.full((states, _COLUMNS), -1, rows.dtype),
             np.zeros((2, states), np.int32),
-            np.full(states, -1, np.int64),
-            np.full((2, states, 3), -1, np.int64),
+            np.empty(states, rows.dtype),
             np.empty((max(_TOKENS, 4 * states), 2), np.int64),
             np.zeros(4, np.int64),
         )
@@ -467,8 +466,7 @@ class Graph:
             keep_tokens(at, np.empty(len(at.tokens), np.int64))
             if at.counts[2] + 2 * states > len(at.tokens) // 2:
                 at = at._replace(tokens=np.concatenate([at.tokens, np.empty_like(at.tokens)]))
-        reached = at.listed[0, : at.counts[0]].tolist()
-        ends = [
-            (s, extend(algebra, at.values[0, s], arcs.final[s])) for s in sorted(reached) if s in self.final
-        ]
-        return ends, at
+        reached = sorted(set(at.listed[0, : at.counts[0]].tolist()) & self.final.keys())
+        last = [algebra.one if big else self.final[s] for s in reached]
+        found = [extend(algebra, at.states[s, _OLD_VALUE], end) for s, end in zip(reached, last, strict=True)]
+        return list(zip(reached, found, strict=True)), at
