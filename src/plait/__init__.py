@@ -21,7 +21,7 @@ from plait.errors import (
 )
 
 if TYPE_CHECKING:
-    from plait import align, folding, hyperspectral, mapping, random, vdj
+    from plait import align, episodes, folding, hyperspectral, mapping, qgrams, random, vdj
 
 __all__ = [
     "CountOverflow",
@@ -34,14 +34,16 @@ __all__ = [
     "Unsupported",
     "__version__",
     "align",
+    "episodes",
     "folding",
     "hyperspectral",
     "mapping",
+    "qgrams",
     "random",
     "vdj",
 ]
 
-_SUBJECTS = ("align", "folding", "hyperspectral", "mapping", "random", "vdj")
+_SUBJECTS = ("align", "episodes", "folding", "hyperspectral", "mapping", "qgrams", "random", "vdj")
 
 
 def __getattr__(name: str) -> Any:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 LAYERS = [
-    *("cli", "vdj", "align", "folding", "hyperspectral", "mapping", "stats", "run", "formats", "dp"),
-    *("devices", "lang"),
+    *("cli", "vdj", "align", "episodes", "folding", "hyperspectral", "mapping", "qgrams", "random"),
+    *("stats", "run", "formats", "dp", "devices", "lang"),
     *("types", "alphabets", "settings", "errors", "_version"),
 ]
 
