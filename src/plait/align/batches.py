@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from plait.align.results import Alignment, make_alignment, make_alignments
 from plait.align.scoring import NO_CODE, Scoring
 from plait.align.settings import SeveralBest
+from plait.alphabets import COMPLEMENT_LETTER
 from plait.devices.target import Target
 from plait.dp.pairs.blocks import (
     BLOCK_LANES,
@@ -36,6 +37,7 @@ from plait.dp.pairs.lists import FreeEnds, ListBatch, PairList, PairResults, cho
 from plait.dp.pairs.paths import Paths
 from plait.dp.pairs.tiles import CHOICES_OF_A_TILE, LongPair
 from plait.dp.pairs.traceback import Costs
+from plait.errors import InvalidInput
 
 #: Cells from which a single pair is cut into tiles, so that threads share it.
 _TILED_CELLS = 1 << 26
@@ -115,6 +117,17 @@ class CellProgress(NamedTuple):
 
     cells: int
     total_cells: int
+
+
+def complement_codes(scoring: Scoring) -> NDArray[np.uint8]:
+    """The code of the complement of each code of a matrix; `InvalidInput` if one has none."""
+    matrix = scoring.matrix
+    letters = np.frombuffer(matrix.letters.upper().encode(), np.uint8)
+    codes: NDArray[np.uint8] = matrix.codes[COMPLEMENT_LETTER[letters]]
+    if matrix.kind != "dna" or (codes >= letters.size).any():
+        found = f"both, with {matrix.name}"
+        raise InvalidInput("strand", found=found, expected="a matrix of nucleotides and their complements")
+    return codes
 
 
 def ignore_progress(cells: int) -> None:
