@@ -309,7 +309,9 @@ def test_both_strands_are_two_searches(tmp_path: Path, top: int) -> None:
 def test_several_hits_of_a_target_are_those_of_the_pair(tmp_path: Path) -> None:
     queries, targets = nucleotides(2)
     database = named_file(tmp_path / "t.fa", targets)
-    found = search(queries, database, SearchSettings(hits_per_target=3, evalue=None, min_score=12, kind="dna"))
+    found = search(
+        queries, database, SearchSettings(hits_per_target=3, evalue=None, min_score=12, kind="dna")
+    )
     assert max(hit.rank for hits in found.hits for hit in hits) == 3
     for (_, letters), hits in zip(queries, found.hits, strict=True):
         for name, target in targets.items():

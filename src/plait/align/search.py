@@ -46,7 +46,6 @@ from plait.align.sweeps import (
     Found,
     Ranking,
     SearchQuery,
-    align_long_target,
     distinct,
     matrix_columns,
     no_tie_rule,
@@ -190,8 +189,6 @@ def _other_kind(kind: Kind) -> tuple[str, str, str]:
 #: Residues, and hits, that are aligned at a time.
 _GROUP_RESIDUES: Final = 1 << 25
 _GROUP_HITS: Final = 1 << 14
-#: Cells from which it pays to look for the end of an alignment first.
-_LONG_CELLS: Final = 1 << 24
 #: Hits that may be ranked at a time, over all queries.
 _RANKED: Final = 1 << 22
 
@@ -431,30 +428,15 @@ class SearchRun:
             if self.settings.hits_per_target > 1:
                 yield from map(self._several, hits, entries)
                 continue
-            alignments: dict[int, Alignment] = {}
+            alignments: Sequence[Alignment | None] = [None] * len(hits)
             if not self.settings.score_only:
-                alignments = self._long(hits, entries)
-                rest = [k for k in range(len(hits)) if k not in alignments]
                 batch = PairBatch(
-                    code_list([hits[k].query.codes for k in rest]),
-                    code_list([self._columns[entries[k].codes] for k in rest]),
+                    code_list([hit.query.codes for hit in hits]),
+                    code_list([self._columns[entry.codes] for entry in entries]),
                 )
-                results = self._pairs.results(batch, keep=True)
-                alignments |= zip(rest, self._pairs.alignments(batch, results), strict=True)
-            for k, (hit, entry) in enumerate(zip(hits, entries, strict=True)):
-                yield [self._pair(hit, entry, alignments.get(k))]
-
-    def _long(self, hits: Sequence[_Hit], entries: Sequence[Entry]) -> dict[int, Alignment]:
-        """Alignments of those hits for which it pays to look for the end first, by number."""
-        found: dict[int, Alignment] = {}
-        for k, (hit, entry) in enumerate(zip(hits, entries, strict=True)):
-            in_lanes, codes = hit.query.in_lanes, hit.query.codes
-            if in_lanes is None or codes.size * entry.codes.size < _LONG_CELLS:
-                continue
-            aligned = align_long_target(self._pairs, in_lanes, codes, entry.codes, self._columns, hit.score)
-            if aligned is not None:
-                found[k] = aligned
-        return found
+                alignments = self._pairs.alignments(batch, self._pairs.results(batch, keep=True))
+            for hit, entry, alignment in zip(hits, entries, alignments, strict=True):
+                yield [self._pair(hit, entry, alignment)]
 
     def _pair(self, hit: _Hit, entry: Entry, alignment: Alignment | None, rank: int = 1) -> AlignedPair:
         if alignment is not None and alignment.score != hit.score:
