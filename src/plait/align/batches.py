@@ -17,6 +17,7 @@ from plait.devices.target import CpuTarget, Target, over_threads
 from plait.dp.pairs.blocks import (
     BLOCK_LANES,
     COLUMN_STEP,
+    TOO_HIGH,
     BlockBatch,
     TargetBlocks,
     TraceBatch,
@@ -284,8 +285,13 @@ def score_pieces(query: BlockQuery, codes: NDArray[np.uint8], reach: int, target
         columns * np.arange(count + 1),
         lengths.astype(np.int32).reshape(count, BLOCK_LANES),
     )
-    scores = target.launch(BLOCK_SCORES, BlockBatch([query], blocks))[0].ravel()
+    # Pieces of which a score does not fit narrow lanes are cut again, if that makes them much shorter.
+    sure = columns < 4 * reach
+    scores = target.launch(BLOCK_SCORES, BlockBatch([query], blocks, sure=sure))[0].ravel()
     used = lengths > 0
+    for piece in np.flatnonzero(used & (scores == TOO_HIGH)).tolist():
+        first = starts[piece]
+        scores[piece] = score_pieces(query, codes[first : first + columns], reach, target).scores.max()
     return Pieces(starts[used], columns, scores[used])
 
 
