@@ -21,7 +21,7 @@ from plait.errors import (
 )
 
 if TYPE_CHECKING:
-    from plait import align, folding, hyperspectral, mapping, qgrams, random, vdj
+    from plait import align, folding, hyperspectral, ldpc, mapping, qgrams, random, vdj
 
 __all__ = [
     "CountOverflow",
@@ -36,13 +36,14 @@ __all__ = [
     "align",
     "folding",
     "hyperspectral",
+    "ldpc",
     "mapping",
     "qgrams",
     "random",
     "vdj",
 ]
 
-_SUBJECTS = ("align", "folding", "hyperspectral", "mapping", "qgrams", "random", "vdj")
+_SUBJECTS = ("align", "folding", "hyperspectral", "ldpc", "mapping", "qgrams", "random", "vdj")
 
 
 def __getattr__(name: str) -> Any:
