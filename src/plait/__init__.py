@@ -21,7 +21,7 @@ from plait.errors import (
 )
 
 if TYPE_CHECKING:
-    from plait import align, folding, hyperspectral, ldpc, mapping, qgrams, random, vdj
+    from plait import align, episodes, folding, hyperspectral, ldpc, mapping, qgrams, random, vdj
 
 __all__ = [
     "CountOverflow",
@@ -34,6 +34,7 @@ __all__ = [
     "Unsupported",
     "__version__",
     "align",
+    "episodes",
     "folding",
     "hyperspectral",
     "ldpc",
@@ -43,7 +44,7 @@ __all__ = [
     "vdj",
 ]
 
-_SUBJECTS = ("align", "folding", "hyperspectral", "ldpc", "mapping", "qgrams", "random", "vdj")
+_SUBJECTS = ("align", "episodes", "folding", "hyperspectral", "ldpc", "mapping", "qgrams", "random", "vdj")
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from plait.align.results import Alignment, make_alignment, make_alignments
 from plait.align.scoring import NO_CODE, Scoring
+from plait.align.settings import SeveralBest
 from plait.devices.target import Target
 from plait.dp.pairs.blocks import (
     BLOCK_LANES,
@@ -22,9 +23,11 @@ from plait.dp.pairs.blocks import (
     trace_bytes,
 )
 from plait.dp.pairs.inter_sequence import BlockQuery
+from plait.dp.pairs.kbest import KBest, wide_setup
 from plait.dp.pairs.launches import (
     BLOCK_SCORES,
     BLOCK_TRACES,
+    K_BEST,
     LONG_ALIGNMENT,
     LONG_SCORE,
     PAIR_LIST,
@@ -295,6 +298,24 @@ class PairSweep:
         score, row, column = (int(value) for value in best)
         codes = batch.queries.codes, batch.targets.codes
         return make_alignment(*codes, self.scoring, score, row + 1, column + 1, runs)
+
+    def best_of_pair(
+        self, batch: PairBatch, asked: SeveralBest, progress: _Progress = ignore_progress
+    ) -> list[Alignment]:
+        """The best local alignments of one pair, best first."""
+        if not batch.cells[0]:
+            return []
+        task = self._task(batch.queries, batch.targets)
+        long = self._long(batch, progress)
+        which = asked.most, asked.min_score, asked.apart
+        found = self.target.launch(K_BEST, KBest(long, wide_setup(task), *which))
+        none = np.zeros(len(found), np.int64)
+        ends = np.array([(0, path.row + 1, 0, path.column + 1) for path in found], np.int64).reshape(-1, 4)
+        runs = np.concatenate([np.zeros((0, 2), np.int64), *(path.runs for path in found)])
+        counts = np.array([len(path.runs) for path in found], np.int64)
+        results = PairResults(np.array([path.score for path in found], np.int64), ends, runs, counts)
+        codes = batch.queries.codes, batch.targets.codes
+        return self._made(codes, (none, none), results, runs, counts)
 
     def choice_bytes(self, batch: PairBatch) -> int:
         """Bytes of the choices (for the traceback) of the largest pair, if all were kept at once."""

@@ -271,6 +271,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "plait vdj sharing mouse1.tsv mouse2.tsv -o sharing.tsv --by-subject who.tsv --overlap overlap.tsv",
         "plait vdj sharing donor*.tsv --key cdr3aa+v --model human_TRB -o public.tsv",
     ),
+    "vdj cells": (
+        "plait vdj cells filtered_contig_annotations.csv -o cells.tsv",
+        "plait vdj cells clonotypes.tsv -o cells.parquet",
+    ),
     "vdj neighbours": (
         "plait vdj neighbours known.tsv donors.tsv --model human_TRB -o near.tsv",
         "plait vdj neighbours known.tsv donors.tsv --control healthy.tsv --edits 1 -o near.tsv",
@@ -282,6 +286,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "vdj report": ("plait vdj report study/",),
     "align": (
         "plait align queries.fa targets.fa --mode local -o pairs.tsv",
+        "plait align genome.fa other.fa --mode local --best 200 --strand both -o hits.paf",
         "plait align genomes.fa --score-only --match 1 --mismatch -1",
     ),
     "search": ("plait search queries.fa database.fa --top 20 -o hits.m8",),
@@ -313,6 +318,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "random": (
         "plait random mrg32k3a -n 1000000 --distribution normal --skip 1000000 -o numbers.npy",
         "plait random sobol -n 1024 --dimensions 3 -o points.npy",
+    ),
+    "episodes": (
+        "plait episodes spikes.tsv --window 5:15 --support 300 -o episodes.tsv",
+        "plait episodes spikes.parquet --list episodes.tsv -o counts.tsv",
     ),
     "completion": ("plait completion bash > ~/.local/share/bash-completion/completions/plait",),
     "germline list": ("plait germline list",),
@@ -356,6 +365,7 @@ for _name, _function, _help in (
         "sharing:sharing",
         "Tell which clonotypes individuals share, and which more than generation explains.",
     ),
+    ("cells", "repertoires:cells", "Pair the chains of every cell, and tell doublets and orphans."),
     (
         "neighbours",
         "repertoires:neighbours",
@@ -406,6 +416,12 @@ for _group, _name, _function, _help in (
         "Decode, encode and simulate parity-check codes: CCSDS, WiMAX, alist.",
     ),
     (_CUBES, "random", "random:random", "Draw random numbers from any place of a standard stream."),
+    (
+        _CUBES,
+        "episodes",
+        "episodes:episodes",
+        "Find serial episodes that are frequent in a stream of events.",
+    ),
     (_REPERTOIRES, "germline", "germline:app", "List, show, check and convert germline sets."),
     (_REPERTOIRES, "demo", "study:demo", "Study the repertoires of 12 human donors, up to a report."),
     (

@@ -362,6 +362,7 @@ class _SharedRows:
         self._pairs = self._sorted([*self._key, "subject"], shared_first=True) if with_pairs else None
         self.expected: ExpectedSharing | None = None
         self.overlaps: pa.Table | None = None
+        self.sets: pa.Table | None = None
         self.condition: ConditionTest | None = None
 
     def add(self, part: GroupedRows) -> None:
@@ -417,7 +418,8 @@ class _SharedRows:
                 self._blank = pa.record_batch(columns)
                 self._found.add(self._blank)
         self.levels = levels.table()
-        self.overlaps = None if overlaps is None else overlaps.table()
+        if overlaps is not None:
+            self.overlaps, self.sets = overlaps.table(), overlaps.sets()
         if self._generation is not None:
             self.expected = ExpectedSharing(self._generation, observed)
             self._add_chances(self.expected, waiting, int(observed.levels.sum()))
@@ -436,6 +438,7 @@ class _SharedRows:
             "distribution": self.levels,
             "expected": self.expected,
             "overlaps": self.overlaps,
+            "sets": self.sets,
         }
 
     def clonotypes(self) -> Iterator[pa.RecordBatch]:
@@ -574,8 +577,10 @@ class SharingSummary:
         path_count_median and path_count_q75 over the counted ones.
     expected
         What generation leads to expect, if that was asked for.
-    overlaps
-        How alike any two subjects are, if that was asked for.
+    overlaps, sets
+        How alike any two subjects are, and how many clonotypes each set of subjects has in common and none of
+        the others, if overlaps were asked for. Of more than twelve subjects, sets are of those with most
+        reads.
     """
 
     key: str
@@ -584,6 +589,7 @@ class SharingSummary:
     distribution: pa.Table
     expected: ExpectedSharing | None = None
     overlaps: pa.Table | None = None
+    sets: pa.Table | None = None
 
     @property
     def rows(self) -> int:
@@ -774,7 +780,7 @@ def _shared(
         layout=settings.layout,
         block_rows=_BLOCK_ROWS,
         required=key.required,
-        named_subjects=settings.subject is None,
+        named="subject_id" if settings.subject is None else None,
     ) as reader:
         name = ", ".join(path for path, _, _ in reader.identities)
         columns = _Columns(reader.schema, reader.roles)
@@ -855,7 +861,8 @@ def share_files(
         elif by_subject is not None:
             _write(by_subject, pairs, facts, [*inputs, output])
         if told.overlaps is not None and overlap is not None:
-            _write(overlap, iter(told.overlaps.to_batches()), facts, [*inputs, output])
+            none = pa.RecordBatch.from_pylist([], schema=told.overlaps.schema)
+            _write(overlap, chain(told.overlaps.to_batches(), [none]), facts, [*inputs, output])
     return told
 
 
