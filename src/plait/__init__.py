@@ -21,7 +21,7 @@ from plait.errors import (
 )
 
 if TYPE_CHECKING:
-    from plait import align, episodes, folding, hyperspectral, mapping, qgrams, random, states, vdj
+    from plait import align, episodes, folding, hyperspectral, ldpc, mapping, qgrams, random, states, vdj
 
 __all__ = [
     "CountOverflow",
@@ -37,6 +37,7 @@ __all__ = [
     "episodes",
     "folding",
     "hyperspectral",
+    "ldpc",
     "mapping",
     "qgrams",
     "random",
@@ -44,7 +45,18 @@ __all__ = [
     "vdj",
 ]
 
-_SUBJECTS = ("align", "episodes", "folding", "hyperspectral", "mapping", "qgrams", "random", "states", "vdj")
+_SUBJECTS = (
+    "align",
+    "episodes",
+    "folding",
+    "hyperspectral",
+    "ldpc",
+    "mapping",
+    "qgrams",
+    "random",
+    "states",
+    "vdj",
+)
 
 
 def __getattr__(name: str) -> Any:

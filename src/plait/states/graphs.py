@@ -51,8 +51,8 @@ class _Visited(NamedTuple):
 
     `states` (states, 8), all of the values' type, so that a state is a line of the cache: the columns below.
     `listed` int32 (2, states): those reached before, and now, in order; `ordered` (states,): memory for
-    values. `tokens` int64 (tokens, 2): the token before, and the arc. `counts` int64: reached before and now, tokens,
-    frames done.
+    values. `tokens` int64 (tokens, 2): the token before, and the arc. `counts` int64: reached before and
+    now, tokens, frames done.
     """
 
     states: Any
