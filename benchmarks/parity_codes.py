@@ -36,7 +36,8 @@ rows, errors, m, n = found["rows"], found["errors"], int(found["m"]), int(found[
 H = sp.csr_matrix((np.ones(rows.size, np.uint8), (np.repeat(np.arange(m), 6), rows)), shape=(m, n))
 out = {"version": ldpc.__version__}
 for method in ("product_sum", "minimum_sum"):
-    decoder = ldpc.BpDecoder(H, error_rate=0.05, max_iter=10, bp_method=method, schedule="parallel")
+    decoder = ldpc.BpDecoder(H, error_rate=0.05, max_iter=10, bp_method=method, schedule="parallel",
+                             ms_scaling_factor=0.75)
     syndromes = [np.asarray(H @ e % 2, np.uint8).ravel() for e in errors]
     begun, steps, right = time.process_time(), 0, 0
     for syndrome, error in zip(syndromes, errors):
