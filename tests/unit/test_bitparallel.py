@@ -9,6 +9,7 @@ import pytest
 
 from plait.devices.target import CpuTarget, ReferenceTarget
 from plait.dp.bitparallel.launches import (
+    ALWAYS,
     EDIT_ENDS,
     MARGIN,
     MISMATCH_STARTS,
@@ -130,6 +131,33 @@ def test_every_width_of_lanes_and_any_threads(lanes: int) -> None:
         for target in (CpuTarget(1), CpuTarget(3)):
             for found, (problem, batch) in zip(wide, problems(lanes, letters), strict=True):
                 same(found, target.launch(problem, batch))
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("limits", [(0, 4, 9), (7, 1, 2)])
+def test_patterns_are_not_given_up_too_early(limits: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(limits)
+    lengths, letters = np.array([16, 28, 39]), 900
+    sets = rng.choice(np.array([1, 2, 4, 8, 15], np.uint8), (3, 39), p=[0.24] * 4 + [0.04])
+    text = rng.choice(np.array([1, 2, 4, 8], np.uint8), letters)
+    for begin in range(0, letters - 39, 43):
+        # As many mismatches as there may be or one more, all in front, all at the end, or anywhere.
+        g = int(rng.integers(3))
+        text[begin : begin + lengths[g]] = np.minimum(sets[g, : lengths[g]], 8)
+        count, where = limits[g] + int(rng.integers(2)), int(rng.integers(3))
+        places = (np.arange(lengths[g]), np.arange(lengths[g])[::-1], rng.permutation(lengths[g]))[where]
+        at = begin + places[:count]
+        text[at] = np.where(text[at] == 1, 2, 1)
+    codes = np.full(2 * MARGIN + 960, ALWAYS, np.uint8)
+    codes[MARGIN : MARGIN + letters] |= text
+    batch = TextBatch(codes, letters, sets, lengths, np.array(limits))
+    found = CpuTarget(1).launch(MISMATCH_STARTS, batch)
+    same(found, ReferenceTarget().launch(MISMATCH_STARTS, batch))
+    padded = codes[MARGIN:] & 15
+    for g, (length, limit) in enumerate(zip(lengths.tolist(), limits, strict=True)):
+        count = sum((padded[i : i + letters] & sets[g, i] == 0).astype(int) for i in range(length))
+        assert np.array_equal(found[1][found[0] == g], np.flatnonzero(count <= limit))
+    assert all(np.isin(range(3), found[0]))
 
 
 def test_sites_of_pams() -> None:

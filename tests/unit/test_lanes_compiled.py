@@ -24,9 +24,11 @@ from plait.lang.lanes import (
     last_lane,
     load,
     lookup,
+    majority,
     mask_bits,
     maximum,
     minimum,
+    parity,
     select,
     shift_in,
     splat,
@@ -44,7 +46,7 @@ FLOATS = ("float32", "float64")
 SIZE = 512
 START = 3
 #: Rows of results: those that are written, and more to see that nothing else is.
-ROWS = 24
+ROWS = 26
 LARGEST = 13
 
 
@@ -89,6 +91,9 @@ def on_bits(lanes: Any, at: int, a: Any, b: Any, out: Any) -> None:
     store(lanes, out, 16, at, p | q)
     store(lanes, out, 17, at, p >> load(lanes, b, 0, at))
     out[18, at] = any_bits(p)
+    r = load(lanes, a, 0, at)
+    store(lanes, out, 22, at, parity(p, q, r))
+    store(lanes, out, 23, at, majority(p, q, r))
 
 
 @shared
@@ -197,6 +202,10 @@ def inputs(dtype: Any, seed: int) -> tuple[Any, ...]:
     shape = (2, START + SIZE + 2)
     a, b = np.zeros(shape, dtype), np.zeros(shape, dtype)
     a[1, START:-2], b[1, START:-2] = operands(dtype, rng)
+    if np.issubdtype(dtype, np.integer):
+        # The first row is a third operand of bits.
+        limits = np.iinfo(dtype)
+        a[0] = rng.integers(limits.min, limits.max, shape[1], dtype, endpoint=True)
     # The first row of the second operand is what the first is shifted by.
     b[0] = rng.integers(0, dtype.itemsize * 8, shape[1])
     codes = tuple(rng.integers(0, 32, shape).astype(kind) for kind in (np.uint8, np.uint16))

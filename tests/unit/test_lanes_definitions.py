@@ -24,9 +24,11 @@ from plait.lang.lanes import (
     load,
     lookup,
     lower_half,
+    majority,
     mask_bits,
     maximum,
     minimum,
+    parity,
     select,
     shift_in,
     splat,
@@ -113,6 +115,14 @@ def test_shifts_to_the_right(drawn: tuple[int, Any, list[int], list[int]], data:
     by = data.draw(st.lists(st.integers(0, dtype.itemsize * 8 - 1), min_size=width, max_size=width))
     found = group(width, dtype, first) >> group(width, dtype, by)
     assert listed(found) == [x >> k for x, k in zip(first, by, strict=True)]
+
+
+@pytest.mark.interpreted(alone=True)
+@pytest.mark.parametrize("width", [1, 4])
+def test_bits_of_three_by_their_truth_tables(width: int) -> None:
+    three = [group(width, np.uint8, [value] * width) for value in (0b11110000, 0b11001100, 0b10101010)]
+    assert listed(parity(*three)) == [0b10010110] * width
+    assert listed(majority(*three)) == [0b11101000] * width
 
 
 @pytest.mark.interpreted(alone=True)

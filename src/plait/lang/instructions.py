@@ -252,7 +252,8 @@ def _by_truth_table(table: int, generic: Any) -> Any:
 vector_parity = _by_truth_table(0x96, lambda builder, a, b, c: builder.xor(builder.xor(a, b), c))
 vector_majority = _by_truth_table(
     0xE8,
-    lambda builder, a, b, c: builder.or_(builder.and_(a, b), builder.and_(c, builder.or_(a, b))),
+    # a ^ b is part of the parity too.
+    lambda builder, a, b, c: builder.or_(builder.and_(a, b), builder.and_(c, builder.xor(a, b))),
 )
 
 
@@ -666,7 +667,7 @@ def _parity_numbers(a, b, c):  # type: ignore[no-untyped-def]
 
 
 def _majority_numbers(a, b, c):  # type: ignore[no-untyped-def]
-    return (a & b) | (c & (a | b))
+    return (a & b) | (c & (a ^ b))
 
 
 def _without_lowest(word):  # type: ignore[no-untyped-def]

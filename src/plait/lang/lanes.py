@@ -186,7 +186,7 @@ def parity(a: Any, b: Any, c: Any) -> Any:
 
 def majority(a: Any, b: Any, c: Any) -> Any:
     """Bits that are set in two or all of three: the carry of a full adder."""
-    return (a & b) | (c & (a | b))
+    return (a & b) | (c & (a ^ b))
 
 
 def equal(a: Any, b: Any) -> Any:

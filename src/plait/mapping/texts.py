@@ -253,13 +253,14 @@ class TextBlocks:
         known = int(last[0, 2] - last[0, 1])
         kept = min(self._context, known)
         parts: list[NDArray[np.uint8]] = []
-        size = 0
+        wanted = kept
         for part in reversed(self._parts):
-            parts.insert(0, part)
-            size += part.size
-            if size >= kept:
+            own = min(wanted, part.size)
+            parts.insert(0, part[part.size - own :])
+            wanted -= own
+            if not wanted:
                 break
-        tail = np.concatenate([np.zeros(self._gap, np.uint8), np.concatenate(parts)[size - kept :]])
+        tail = np.concatenate([np.zeros(self._gap, np.uint8), *parts])
         last[0, 1:] = self._gap, tail.size, last[0, 3] + known - kept, kept
         self._parts, self._records, self._size = [tail], [last], tail.size
 

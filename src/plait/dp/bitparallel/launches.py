@@ -14,6 +14,7 @@ from plait.devices.target import Problem, Target, interpreted, over_threads, str
 from plait.dp.bitparallel.striped import (
     COLUMNS,
     PIECE,
+    SITES_BESIDE,
     ErrorLimits,
     Found,
     PatternRows,
@@ -30,12 +31,13 @@ from plait.lang.lanes import host_lanes, lanes_of
 
 #: The bit that every code of a text has: a set of this one alone matches any letter, and any other code.
 ALWAYS: Final = 16
-#: Letters in each segment of a chunk of text: its planes stay in the second-level cache.
-_WIDTH: Final = 1024
+#: Letters of a chunk of text, whose planes stay in the second-level cache, and most in each of its segments.
+_CHUNK: Final = 1 << 19
+_WIDTH: Final = 2048
 #: Letters that are looked through for a PAM in one go.
 _SITE_LETTERS: Final = 1 << 20
-#: Groups of sites that are looked at together.
-_GROUPS: Final = 64
+#: Sites that are looked at together.
+_SITES: Final = 1 << 15
 #: Longest pattern with its errors.
 LONGEST: Final = 128
 #: Codes of nothing that stand before and behind a text.
@@ -134,10 +136,12 @@ def pam_sites(codes: NDArray[np.uint8], pam: PamSites, onward: int, threads: int
     """Sites beside the PAMs of a text, places in its codes in order."""
     numbers = np.array([1, pam.mismatches], np.uint8)
 
+    behind = pam.letters.size if onward == 1 else -1
+
     def run(stretch: tuple[int, int]) -> NDArray[np.int64]:
-        sites = np.empty(stretch[1] - stretch[0], np.int64)
+        sites = np.empty(stretch[1] - stretch[0] + SITES_BESIDE, np.int64)
         first, last = stretch[0] + MARGIN, stretch[1] + MARGIN
-        count = sites_kernel(OCTETS, codes[None], first, last, pam.letters, numbers, sites)
+        count = sites_kernel(OCTETS, codes[None], first, last, pam.letters, numbers, behind, sites)
         return sites[:count]
 
     if not len(pam.ranges):
@@ -146,9 +150,10 @@ def pam_sites(codes: NDArray[np.uint8], pam: PamSites, onward: int, threads: int
     edges = [*range(first, last, _SITE_LETTERS), last]
     found = np.concatenate(over_threads(threads, list(pairwise(edges)), run))
     if len(pam.ranges) > 1:
-        which = np.searchsorted(pam.ranges[:, 0], found - MARGIN, "right") - 1
-        found = found[found - MARGIN <= pam.ranges[which, 1]]
-    return found + (pam.letters.size if onward == 1 else -1)
+        places = found - (MARGIN + behind)
+        which = np.searchsorted(pam.ranges[:, 0], places, "right") - 1
+        found = found[places <= pam.ranges[which, 1]]
+    return found
 
 
 class PatternSets(NamedTuple):
@@ -178,13 +183,15 @@ class _Search:
         self.places = 64 * self.lanes.width
         self.batch = batch
         self.patterns, self.sets = numbered(batch, multiple)
-        self.tile = np.zeros((64 * self.sets.size, self.lanes.width), np.int64)
-        self.piece = np.zeros((PIECE, self.lanes.width), np.int64)
+        self.tile = self.words(64 * self.sets.size)
+        self.piece = self.words(PIECE)
         self.hits = np.zeros(_FIRST_ROOM, np.int64)
 
     def words(self, rows: int) -> NDArray[np.int64]:
-        """Memory for planes, or for a state."""
-        return np.zeros((rows, self.lanes.width), np.int64)
+        """Memory for planes, or for a state: no group of lanes crosses a line of the cache."""
+        room = np.zeros(rows * self.lanes.width + 8, np.int64)
+        first = -room.ctypes.data % 64 // 8
+        return room[first : first + rows * self.lanes.width].reshape(rows, self.lanes.width)
 
     def stripe(
         self,
@@ -228,7 +235,7 @@ def _stretches(items: int, threads: int) -> list[tuple[int, int]]:
 
 def _chunks(batch: TextBatch, places: int) -> list[tuple[int, int]]:
     """First place and letters a segment of each chunk of the text."""
-    width = min(batch.width, -(-batch.letters // places))
+    width = min(batch.width, _CHUNK // places, -(-batch.letters // places))
     width = -(-max(width, 1) // COLUMNS) * COLUMNS
     return [(first, width) for first in range(0, batch.letters, places * width)]
 
@@ -306,10 +313,11 @@ def _run_sites(kernels: _Kernels, batch: SiteBatch, target: Target) -> SitePlace
         search = _Search(text, 1 if bulges else 4)
         columns = search.patterns.sets.shape[1] + max(limits.extra, int(bulges))
         count, places = search.sets.size, search.places
-        words = search.words(_GROUPS * columns * count)
+        most = max(_SITES // places, 1)
+        words = search.words(most * columns * count)
         found: list[Places] = []
-        for first in range(places * stretch[0], min(places * stretch[1], sites.size), places * _GROUPS):
-            own = sites[first : min(first + places * _GROUPS, places * stretch[1])]
+        for first in range(places * stretch[0], min(places * stretch[1], sites.size), places * most):
+            own = sites[first : min(first + places * most, places * stretch[1])]
             groups = -(-own.size // places)
             # Lanes without a site see margin and nothing else.
             starts = np.full(groups * places, 2 * LONGEST, np.int64)

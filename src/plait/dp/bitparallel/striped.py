@@ -47,6 +47,8 @@ from plait.lang.lanes import (
 PIECE = 64
 #: Columns of edit distances that are found together.
 COLUMNS = 4
+#: Sites of 64 places that are written whether there are so many or not, and room for them.
+SITES_BESIDE = 8
 
 
 class Planes(NamedTuple):
@@ -105,59 +107,50 @@ def _write_piece(planes: Any, pattern: int, first: int, last: int, found: Any, h
 
 
 @shared
-def _add_letters(p: Any, lanes: Any, alg: Any, sums: Any, words: Any, at: Any, rows: Any, i: int) -> Any:
-    """The sums after four letters of a pattern that begins at two places `at` of the planes."""
-    a, b, c, d = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
+def _add_letters(p: Any, lanes: Any, alg: Any, sums: Any, words: Any, at: Any, rows: Any) -> Any:
+    """The sums after letters of a pattern, a multiple of 4, with their rows at two places of the planes."""
     one, other = at
-    x = (
-        load(lanes, words, 0, one + a),
-        load(lanes, words, 0, one + b),
-        load(lanes, words, 0, one + c),
-        load(lanes, words, 0, one + d),
-    )
-    y = (
-        load(lanes, words, 0, other + a),
-        load(lanes, words, 0, other + b),
-        load(lanes, words, 0, other + c),
-        load(lanes, words, 0, other + d),
-    )
-    return add_four(p, alg, sums[0], x), add_four(p, alg, sums[1], y)
+    for i in range(0, rows.size, 4):
+        a, b, c, d = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
+        x = (
+            load(lanes, words, 0, one + a),
+            load(lanes, words, 0, one + b),
+            load(lanes, words, 0, one + c),
+            load(lanes, words, 0, one + d),
+        )
+        y = (
+            load(lanes, words, 0, other + a),
+            load(lanes, words, 0, other + b),
+            load(lanes, words, 0, other + c),
+            load(lanes, words, 0, other + d),
+        )
+        sums = add_four(p, alg, sums[0], x), add_four(p, alg, sums[1], y)
+    return sums
 
 
 @shared
 def _find_mismatches(
-    p: Any,
-    lanes: Any,
-    alg: Any,
-    start: int,
-    planes: Any,
-    g: int,
-    rows: Any,
-    length: int,
-    found: Any,
-    hits: int,
+    p: Any, lanes: Any, alg: Any, begin: Any, planes: Any, g: int, rows: Any, rest: Any, found: Any, hits: int
 ) -> int:
-    """Append the places of pattern g, whose sum of mismatches begins at `start`; returns all hits so far."""
-    begin, width, words = begin_sum(p, alg, start), width_of(lanes), planes.words
-    for first in range(0, planes.width, 64):
-        last = min(first + 64, planes.width)
-        seen = alg.zero
-        # Two columns at a time, which have the rows of the letters in common; the last one may be both.
-        for w in range(first, last, 2):
-            other = min(w + 1, last - 1)
-            sums, at = (begin, begin), (w * planes.step * width, other * planes.step * width)
-            whole = length & -8
-            for i in range(0, whole, 8):
-                sums = _add_letters(p, lanes, alg, sums, words, at, rows, i)
-                sums = _add_letters(p, lanes, alg, sums, words, at, rows, i + 4)
-            if whole < length:
-                sums = _add_letters(p, lanes, alg, sums, words, at, rows, whole)
-            good, also = opposite(alg, sums[0][-1]), opposite(alg, sums[1][-1])
-            store(lanes, found.piece, w - first, 0, good)
-            store(lanes, found.piece, other - first, 0, also)
-            seen = choice(alg, seen, choice(alg, good, also))
-        if any_bits(seen) != 0:
-            hits = _write_piece(planes, g, first, last, found, hits)
+    """Append the places of pattern g, whose sums begin at `begin`; returns all hits so far.
+
+    Where no sum is within the limit after the letters of `rows`, those of `rest` are not added.
+    """
+    width, words = width_of(lanes), planes.words
+    # Two columns at a time, which have the rows of the letters in common; the last one may be both.
+    for w in range(0, planes.width, 2):
+        other = min(w + 1, planes.width - 1)
+        at = (w * planes.step * width, other * planes.step * width)
+        sums = _add_letters(p, lanes, alg, (begin, begin), words, at, rows)
+        good, also = opposite(alg, sums[0][-1]), opposite(alg, sums[1][-1])
+        if any_bits(choice(alg, good, also)) == 0:
+            continue
+        sums = _add_letters(p, lanes, alg, sums, words, at, rest)
+        good, also = opposite(alg, sums[0][-1]), opposite(alg, sums[1][-1])
+        if any_bits(choice(alg, good, also)) != 0:
+            store(lanes, found.piece, 0, 0, good)
+            store(lanes, found.piece, 1, 0, also)
+            hits = _write_piece(planes, g, w, other + 1, found, hits)
     return hits
 
 
@@ -174,12 +167,17 @@ def find_mismatches(lanes: Any, algebra: Any, planes: Any, patterns: Any, rows: 
         length, limit = patterns.lengths[g], patterns.limits[g]
         for i in range(length):
             rows[i] = (i * planes.sets + patterns.sets[g, i]) * width_of(lanes)
+        # Of letters that match a quarter of the text, so many are hardly ever within the limit.
+        lead = min((2 * limit + 11) & -4, length)
+        first, rest = rows[:lead], rows[lead:length]
         if limit <= LARGEST_FEW:
-            start = LARGEST_FEW - limit
-            hits = _find_mismatches(FewMismatches(), lanes, alg, start, planes, g, rows, length, found, hits)
+            few = FewMismatches()
+            begin = begin_sum(few, alg, LARGEST_FEW - limit)
+            hits = _find_mismatches(few, lanes, alg, begin, planes, g, first, rest, found, hits)
         else:
-            start = LARGEST_SUM - limit
-            hits = _find_mismatches(MismatchSum(), lanes, alg, start, planes, g, rows, length, found, hits)
+            many = MismatchSum()
+            more = begin_sum(many, alg, LARGEST_SUM - limit)
+            hits = _find_mismatches(many, lanes, alg, more, planes, g, first, rest, found, hits)
     return hits
 
 
@@ -553,11 +551,14 @@ def stripe(
 
 
 @shared
-def find_sites(octets: Any, codes: Any, first: int, last: int, pam: Any, numbers: Any, sites: Any) -> int:
-    """Places from `first` to before `last` at which a PAM begins; returns their number.
+def find_sites(
+    octets: Any, codes: Any, first: int, last: int, pam: Any, numbers: Any, behind: int, sites: Any
+) -> int:
+    """Sites `behind` the places from `first` to before `last` at which a PAM begins; returns their number.
 
     `octets` are groups of 64 lanes of 8 bits; `codes` uint8 (1, codes) with 64 behind `last` and the PAM;
-    `pam` uint8 sets of letters; `numbers` uint8 (2,) are 1 and the mismatches allowed; `sites` int64, enough.
+    `pam` uint8 sets of letters; `numbers` uint8 (2,) are 1 and the mismatches allowed; `sites` int64, as many
+    as places and `SITES_BESIDE` more.
     """
     count = 0
     one = splat(octets, numbers[0])
@@ -572,13 +573,12 @@ def find_sites(octets: Any, codes: Any, first: int, last: int, pam: Any, numbers
         if last - place < 64:
             bits &= ~(-1 << (last - place))
         found = population(bits)
-        # Mostly there are a few, and to write four whether there are or not is faster than to ask at each.
-        few = min(4, sites.size - count)
-        for k in range(few):
-            sites[count + k] = place + lowest_bit(bits)
+        # Mostly there are a few, and to write eight whether there are or not is faster than to ask at each.
+        for k in range(SITES_BESIDE):
+            sites[count + k] = place + behind + lowest_bit(bits)
             bits = without_lowest(bits)
-        for k in range(few, found):
-            sites[count + k] = place + lowest_bit(bits)
+        for k in range(SITES_BESIDE, found):
+            sites[count + k] = place + behind + lowest_bit(bits)
             bits = without_lowest(bits)
         count += found
     return count
