@@ -249,7 +249,9 @@ def _beyond_answer(told: Mapping[str, Any]) -> dict[str, Any]:
         are = "clonotypes are" if beyond > 1 else "clonotype is"
         names = (first.get(name) for name in ("junction_aa", "v_gene", "j_gene"))
         name = " ".join(str(one) for one in names if one)
-        headline = f"{whole(beyond)} {are} more public than that (false discovery rate {rate}), first {name}"
+        headline = (
+            f"{whole(beyond)} {are} more public than that (false discovery rate {rate}), first of all {name}"
+        )
         found, expected = whole(first["subjects"]), f"{first['expected_subjects']:.2f}"
         text = [
             f"{name} is the most shared of them: {found} subjects have it, where {expected} are expected "
