@@ -107,10 +107,11 @@ def fold_file(
     pairs: _Path | None = None,
     drawings: _Path | None = None,
     threads: int | None = None,
+    each: int = 1,
     device: str = "auto",
     progress: Callable[[FoldProgress], None] | None = None,
 ) -> Folding:
-    """Fold the sequences of files.
+    """Fold the sequences of files, by `threads`, of which a block has `each`.
 
     `output` None is standard output; `pairs`, a table, gets the probabilities of all pairs; `drawings`, a
     folder, gets pictures and a page of each sequence.
@@ -118,7 +119,7 @@ def fold_file(
     chosen = output_format(output, format, FORMATS, standard="text", by_name=("parquet",))
     executor = LocalExecutor(threads)
     total = os.path.getsize(inputs.path)
-    work = _Work(inputs, settings, request, pairs is not None, resolve(device, 1))
+    work = _Work(inputs, settings, request, pairs is not None, resolve(device, each))
     done, cut = 0, 0
 
     def numbered() -> Iterator[tuple[int, Records]]:

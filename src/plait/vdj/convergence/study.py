@@ -18,7 +18,7 @@ from plait._version import __version__
 from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.layouts import AUTO, LayoutChoice
-from plait.formats.sheets import SampleSheet, read_sample_sheet, subject_names
+from plait.formats.sheets import SampleSheet, file_names, read_sample_sheet
 from plait.run.executor import Executor, open_executor
 from plait.vdj.calls import STATUS_MEANINGS, Ambiguity
 from plait.vdj.convergence.answers import answers
@@ -208,9 +208,8 @@ def _finished(
     sheet.check_covariates()
     plan = count_plan(settings, germline, device=device, executor=executor)
     planned = [plan_sample(sample, settings, plan) for sample in sheet.samples]
-    subject_names(
-        one.sample.path for one in planned if one.sample.subject is None and "subject" not in one.roles
-    )
+    unsaid = [one for one in planned if one.sample.subject is None and "subject" not in one.roles]
+    file_names((one.sample.path for one in unsaid), "subject_id")
     # Absolute, for workers that have been started elsewhere.
     kept = None if cache is None else Path(cache).absolute()
     folder = StudyFolder(output.absolute(), counts=kept)

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from plait.errors import InvalidInput, in_range
 from plait.types import Tabular
+from plait.vdj.airr import translations
 from plait.vdj.calls import ClonotypeKey
-from plait.vdj.model.junctions import translations
 from plait.vdj.model.pgen import GenerationProbability, named_statuses
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.sampling import JunctionSampler
