@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.align.aligner import Aligner
-from plait.align.batches import CellProgress, CodeList, PairBatch, code_list
+from plait.align.batches import CellProgress, CodeList, PairBatch, code_list, complement_codes
 from plait.align.results import Alignment
 from plait.align.scoring import ALPHABETS, Scoring, common_kind, count_sample, make_scoring, match_mismatch
 from plait.align.settings import THE_BEST, Kind, Pairing, WhichAlignments
@@ -32,7 +32,7 @@ from plait.align.writers import (
     needs_alignment,
     open_alignments,
 )
-from plait.alphabets import COMPLEMENT_LETTER, reverse_complement
+from plait.alphabets import reverse_complement
 from plait.errors import FormatError, InvalidInput, PlaitError, Unsupported
 from plait.formats.atomic import file_or_standard_output
 from plait.formats.fasta import DuplicateName, NameRegister, Sequences, read_fasta
@@ -459,17 +459,6 @@ class _Line(NamedTuple):
     turned: bool
     score: int
     alignment: Alignment | None
-
-
-def complement_codes(scoring: Scoring) -> NDArray[np.uint8]:
-    """The code of the complement of each code of a matrix; `InvalidInput` if one has none."""
-    matrix = scoring.matrix
-    letters = np.frombuffer(matrix.letters.upper().encode(), np.uint8)
-    codes: NDArray[np.uint8] = matrix.codes[COMPLEMENT_LETTER[letters]]
-    if matrix.kind != "dna" or (codes >= letters.size).any():
-        found = f"both, with {matrix.name}"
-        raise InvalidInput("strand", found=found, expected="a matrix of nucleotides and their complements")
-    return codes
 
 
 def _parts(batch: _Batch) -> Iterator[_Batch]:

@@ -84,7 +84,12 @@ class SearchSettings:
         Cost of each further residue of a gap, as a positive number.
     kind
         protein or dna (RNA too); otherwise what the database is or its first letters look like; needed where
-        they leave it open. Nucleotides are searched on the strand that is given.
+        they leave it open.
+    hits_per_target
+        Alignments of a query with one sequence at the most, best first, of which no two align the same two
+        residues.
+    strand
+        both: of nucleotides, the reverse complements of the queries too.
     score_only
         Leave out the alignments.
     allow_duplicate_names
@@ -103,6 +108,8 @@ class SearchSettings:
     gap_open: int | None = None
     gap_extend: int | None = None
     kind: Kind | None = None
+    hits_per_target: int = 1
+    strand: Strand = "given"
     score_only: bool = False
     allow_duplicate_names: bool = False
     threads: int | None = None

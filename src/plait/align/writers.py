@@ -21,6 +21,7 @@ from plait.align.results import (
     alignment_lines,
     parse_cigar,
 )
+from plait.alphabets import COMPLEMENT_LETTER
 from plait.errors import InvalidInput, Unsupported
 from plait.formats.atomic import TextOutput, file_or_standard_output, output_format, write_json
 from plait.types import Provenance, WholeOrNot
@@ -215,7 +216,7 @@ def _trace(pair: AlignedPair, alignment: Alignment) -> str:
     letters = pair.query.upper()
     if alignment.scoring.matrix.kind == "dna":
         letters = letters.replace(b"U", b"T")
-    query, target = aligned_strings(alignment, letters, pair.target)
+    query, target = (_along_query(pair, row) for row in aligned_strings(alignment, letters, pair.target))
     parts: list[str] = []
     same = 0
     for one, other in zip(query, target, strict=True):
@@ -230,7 +231,23 @@ def _trace(pair: AlignedPair, alignment: Alignment) -> str:
 
 
 def _capitals(side: int) -> Callable[[AlignedPair, Alignment], str]:
-    return lambda pair, found: aligned_strings(found, pair.query.upper(), pair.target)[side]
+    return lambda pair, found: _along_query(
+        pair, aligned_strings(found, pair.query.upper(), pair.target)[side]
+    )
+
+
+_COMPLEMENTS: Final = bytes(COMPLEMENT_LETTER).replace(b"?", b"-").decode()
+
+
+def _along_query(pair: AlignedPair, row: str) -> str:
+    """A row of an alignment in the direction of the query as it was read."""
+    return row if pair.strand == "+" else row[::-1].translate(_COMPLEMENTS)
+
+
+def _target_place(pair: AlignedPair, alignment: Alignment) -> tuple[int, int]:
+    """First and last residue of the target along the query, from 1, as BLAST has them."""
+    ends = alignment.target_start + 1, alignment.target_end
+    return ends if pair.strand == "+" else ends[::-1]
 
 
 def _title(pair: AlignedPair) -> str:
@@ -246,10 +263,10 @@ BLAST_COLUMNS: Final[Mapping[str, PairColumn]] = MappingProxyType(
         "length": _aligned("integer", "length"),
         "mismatch": _aligned("integer", "mismatches"),
         "gapopen": _aligned("integer", "gap_openings"),
-        "qstart": _aligned("integer", lambda _, found: found.query_start + 1),
-        "qend": _aligned("integer", "query_end"),
-        "sstart": _aligned("integer", lambda _, found: found.target_start + 1),
-        "send": _aligned("integer", "target_end"),
+        "qstart": _aligned("integer", lambda pair, found: pair.query_place(found)[0] + 1),
+        "qend": _aligned("integer", lambda pair, found: pair.query_place(found)[1]),
+        "sstart": _aligned("integer", lambda pair, found: _target_place(pair, found)[0]),
+        "send": _aligned("integer", lambda pair, found: _target_place(pair, found)[1]),
         "evalue": PairColumn("number", lambda pair: pair.evalue, text=evalue_text),
         "bitscore": PairColumn("number", lambda pair: pair.bit_score, text=bit_score_text),
         "score": PairColumn("integer", lambda pair: pair.score),
@@ -265,6 +282,7 @@ BLAST_COLUMNS: Final[Mapping[str, PairColumn]] = MappingProxyType(
         "sseq": _aligned("string", _capitals(1)),
         "btop": _aligned("string", _trace),
         "cigar": _aligned("string", "cigar"),
+        "sstrand": PairColumn("string", lambda pair: "plus" if pair.strand == "+" else "minus"),
         "stitle": PairColumn("string", _title, text=lambda title: title.replace("\t", " ")),
     }
 )
@@ -571,8 +589,7 @@ class ReportWriter(AlignmentWriter):
     def _write(self, pair: AlignedPair) -> None:
         self._rows.append(_report_row(len(self._rows) + 1, pair))
         if pair.alignment is not None:
-            names = (pair.query_name, pair.target_name)
-            self._lines += alignment_lines(pair.alignment, pair.query, pair.target, names=names)
+            self._lines += alignment_lines(pair.alignment, pair.query, pair.target, names=pair.named)
 
     def _end_query(self) -> None:
         if self._title:

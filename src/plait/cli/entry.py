@@ -312,9 +312,16 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "hsi verify": ("plait hsi verify scene.c123 scene.hdr",),
     "hsi info": ("plait hsi info scene.c123",),
     "hsi index": ("plait hsi index scene.c123 -o scene.index",),
+    "ldpc decode": ("plait ldpc decode llrs.npy --code c2 --method min-sum -o bits.npy",),
+    "ldpc encode": ("plait ldpc encode bits.npy --code ar4ja-1/2-1024 -o words.npy",),
+    "ldpc simulate": ("plait ldpc simulate --code wimax-1248 --ebn0 1:2.5:0.5 --words 2000 -o rates.tsv",),
     "random": (
         "plait random mrg32k3a -n 1000000 --distribution normal --skip 1000000 -o numbers.npy",
         "plait random sobol -n 1024 --dimensions 3 -o points.npy",
+    ),
+    "decode": (
+        "plait decode model.json sequences.fasta -o states.tsv",
+        "plait decode graph.txt frames.npy --beam 12 --active 20000 -o words.tsv",
     ),
     "episodes": (
         "plait episodes spikes.tsv --window 5:15 --support 300 -o episodes.tsv",
@@ -406,6 +413,12 @@ for _group, _name, _function, _help in (
     (_SEQUENCES, "similar", "similar:similar", "Find similar texts by the q-grams that they share."),
     (_SEQUENCES, "fold", "fold:app", "Fold RNA: structures of least energy, and probabilities of pairs."),
     (_CUBES, "hsi", "hsi:app", "Compress hyperspectral cubes without loss (CCSDS 123), and get them back."),
+    (
+        _CUBES,
+        "ldpc",
+        "ldpc:app",
+        "Decode, encode and simulate parity-check codes: CCSDS, WiMAX, alist.",
+    ),
     (_CUBES, "random", "random:random", "Draw random numbers from any place of a standard stream."),
     (
         _CUBES,
@@ -413,6 +426,7 @@ for _group, _name, _function, _help in (
         "episodes:episodes",
         "Find serial episodes that are frequent in a stream of events.",
     ),
+    (_CUBES, "decode", "decode:decode", "Decode sequences with hidden Markov models and weighted graphs."),
     (_REPERTOIRES, "germline", "germline:app", "List, show, check and convert germline sets."),
     (_REPERTOIRES, "demo", "study:demo", "Study the repertoires of 12 human donors, up to a report."),
     (

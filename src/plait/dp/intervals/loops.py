@@ -10,7 +10,7 @@ import numpy as np
 
 from plait.lang.algebras import extend
 from plait.lang.compile import kernel, shared
-from plait.lang.lanes import OneLane, load
+from plait.lang.lanes import OneLane, load, store
 
 #: Letters: N, A, C, G, U, and what is beyond the ends of a sequence.
 LETTERS, BEYOND = 6, 5
@@ -21,8 +21,10 @@ LARGEST_LOOP, SMALLEST_HAIRPIN = 30, 3
 #: Type of the pair (b, a) for that of (a, b).
 REVERSED = np.array([0, 2, 1, 4, 3, 6, 5], np.int8)
 #: Columns of `LoopWeights.inward` and of `outward`.
-GENERIC, ONE_SIDED, TWO_THREE, BULGE, HAIRPIN, CLOSING = range(6)
+GENERIC, ONE_SIDED, BULGE, TWO_THREE, HAIRPIN, CLOSING = range(6)
 STEM, EXTERIOR = 4, 5
+#: The first columns of both are of loops with two ends.
+ENDS = 4
 
 
 class LoopTables(NamedTuple):
@@ -64,9 +66,9 @@ _BULGES, _INTERIOR, _ASYMMETRY, _STACK = 0, 31, 62, 93
 _ONE_ONE = _STACK + 49
 _ONE_TWO = _ONE_ONE + 49 * 25
 _TWO_TWO = _ONE_TWO + 49 * 125
-_INWARD = _TWO_TWO + 49 * 625
-_OUTWARD = _INWARD + 252 * 6
-_SPECIAL = _OUTWARD + 252 * 6
+INWARD = _TWO_TWO + 49 * 625
+OUTWARD = INWARD + 252 * 6
+_SPECIAL = OUTWARD + 252 * 6
 
 
 class LoopWeights(NamedTuple):
@@ -84,12 +86,12 @@ class LoopWeights(NamedTuple):
     @property
     def inward(self) -> Any:
         """As in `LoopTables`."""
-        return self.values[0, _INWARD:_OUTWARD].reshape(-1, 6)
+        return self.values[0, INWARD:OUTWARD].reshape(-1, 6)
 
     @property
     def outward(self) -> Any:
         """As in `LoopTables`."""
-        return self.values[0, _OUTWARD:_SPECIAL].reshape(-1, 6)
+        return self.values[0, OUTWARD:_SPECIAL].reshape(-1, 6)
 
 
 class Strands(NamedTuple):
@@ -137,13 +139,23 @@ def asymmetry(weights: Any, difference: Any) -> Any:
 @shared
 def inward(weights: Any, row: Any, column: Any) -> Any:
     """What a pair adds to the loop that it closes."""
-    return entry(weights, _INWARD + row * 6 + column)
+    return entry(weights, INWARD + row * 6 + column)
 
 
 @shared
 def outward(weights: Any, row: Any, column: Any) -> Any:
     """What a pair adds to the loop around it."""
-    return entry(weights, _OUTWARD + row * 6 + column)
+    return entry(weights, OUTWARD + row * 6 + column)
+
+
+@shared
+def keep_ends(
+    alg: Any, weights: Any, table: Any, row: Any, rows: Any, ring: Any, here: Any, x: Any, value: Any
+) -> None:
+    """Write a value with each of the ends of a row of a table, `INWARD` or `OUTWARD`, into rings of rows."""
+    for kind in range(ENDS):
+        end = entry(weights, table + row * 6 + kind)
+        store(OneLane(1), rows, kind * ring + here, x, extend(alg, value, end))
 
 
 @shared

@@ -10,16 +10,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from plait.dp.intervals.loops import (
-    BULGE,
     CLOSING,
     EXTERIOR,
-    GENERIC,
-    ONE_SIDED,
+    INWARD,
+    OUTWARD,
     SMALLEST_HAIRPIN,
     STEM,
-    TWO_THREE,
     inward,
     inward_row,
+    keep_ends,
     outward,
     outward_row,
     pair_type,
@@ -28,17 +27,14 @@ from plait.dp.intervals.loops import (
 )
 from plait.dp.intervals.nearest_neighbor import close, one_stem
 from plait.dp.intervals.rows import (
-    BULGE_ROWS,
     FOUND,
-    GENERIC_ROWS,
-    ONE_SIDED_ROWS,
     RING,
     ROWS,
     SPLIT,
     STEMS,
-    TWO_THREE_ROWS,
     OneSequence,
     SequenceALane,
+    add_found,
     by_column,
     clear_rings,
     clear_rows,
@@ -164,18 +160,12 @@ def around_cell(reverse: Any, p: Any, q: Any, g: Any) -> None:
     total = extend(alg, before, load(one, kept.exterior, 0, at + group))
     stem = choice(alg, load(one, rows, _BY_SINGLE, x), load(one, rows, _BEHIND, x))
     total = close(rule, alg, total, stem, outward(weights, row, STEM))
-    total = close(rule, alg, total, load(one, rows, FOUND + GENERIC, x), outward(weights, row, GENERIC))
-    total = close(rule, alg, total, load(one, rows, FOUND + ONE_SIDED, x), outward(weights, row, ONE_SIDED))
-    total = close(rule, alg, total, load(one, rows, FOUND + BULGE, x), outward(weights, row, BULGE))
-    total = close(rule, alg, total, load(one, rows, FOUND + TWO_THREE, x), outward(weights, row, TWO_THREE))
+    total = add_found(reverse, OUTWARD, row, x, total)
     total = small_loops_around(reverse, p, q, g, total)
     store(one, outside.closed, 0, kept.starts[p] + at, total)
     total = times_paired(strands, alg, 0, total, p, q, g)
     row, here = inward_row(strands, kind, p, q, g), p & (RING - 1)
-    store(one, rows, GENERIC_ROWS + here, x, extend(alg, total, inward(weights, row, GENERIC)))
-    store(one, rows, ONE_SIDED_ROWS + here, x, extend(alg, total, inward(weights, row, ONE_SIDED)))
-    store(one, rows, TWO_THREE_ROWS + here, x, extend(alg, total, inward(weights, row, TWO_THREE)))
-    store(one, rows, BULGE_ROWS + here, x, extend(alg, total, inward(weights, row, BULGE)))
+    keep_ends(alg, weights, INWARD, row, rows, RING, here, x, total)
     within, last = SPLIT + 1 - (p & 1), column(group, q - 1) + g
     closing = load(one, rows, within, last)
     store(one, rows, within, last, close(rule, alg, closing, total, inward(weights, row, CLOSING)))

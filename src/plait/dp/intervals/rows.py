@@ -19,21 +19,26 @@ from plait.dp.intervals.loops import (
     BEYOND,
     BULGE,
     CLOSING,
+    ENDS,
     EXTERIOR,
     GENERIC,
+    INWARD,
     LARGEST_LOOP,
     LETTERS,
     ONE_SIDED,
+    OUTWARD,
     SMALLEST_HAIRPIN,
     STEM,
     TWO_THREE,
     allowed,
     asymmetry,
     bulge,
+    entry,
     hairpin_weight,
     interior,
     inward,
     inward_row,
+    keep_ends,
     letter,
     outward,
     outward_row,
@@ -105,8 +110,8 @@ class Intervals(NamedTuple):
 
 
 #: Rows of `RowMemory.rows`. By the last rows: C as within interior loops of any size, of one base on a side,
-#: of two and three, and within bulges.
-GENERIC_ROWS, ONE_SIDED_ROWS, TWO_THREE_ROWS, BULGE_ROWS = 0, RING, 2 * RING, 3 * RING
+#: within bulges, and within loops of two and three.
+GENERIC_ROWS, ONE_SIDED_ROWS, BULGE_ROWS, TWO_THREE_ROWS = 0, RING, 2 * RING, 3 * RING
 #: Generic interior loops by size, of this row and the last.
 SUMS = 4 * RING
 #: Loops by kind, without what the outer pair adds.
@@ -223,34 +228,20 @@ def fill(given: Any) -> None:
         if part.end == n:
             leave_base(sweep, i)
         if i < part.begin:
-            take_edge(sweep, i)
+            pass_edge(sweep, i, part.begin, part.at - 1, True)
             stems_before(sweep, i)
         count = pairs_of_row(sweep, i, first_column(sweep, i), part.end)
         for z in range(count):
             pair_cell(sweep, i, memory.places[0, z], memory.places[1, z])
         multi_row(sweep.choose, sweep, i, count)
         if part.end < n:
-            leave_edge(sweep, i)
+            pass_edge(sweep, i, part.end, part.at, False)
 
 
 @shared
 def first_column(sweep: Any, i: Any) -> Any:
     """The first column of a row that is this part's and can be the last of a pair."""
     return max(i + SMALLEST_HAIRPIN + 1, sweep.part.begin)
-
-
-@shared
-def take_edge(sweep: Any, i: Any) -> None:
-    """Bring what a row reads of the columns before into working memory."""
-    part, rows, one = sweep.part, sweep.memory.rows, OneLane(1)
-    x = column(sweep.strands.group, part.begin)
-    for z in range(4):
-        for k in range(BEFORE):
-            value = part.edges[part.at - 1, i, z * BEFORE + k]
-            store(one, rows, z * RING + (i & (RING - 1)), x - BEFORE + k, value)
-    for u in range(RING):
-        store(one, rows, SUMS + (i & 1) * RING + u, x - 1, part.edges[part.at - 1, i, 4 * BEFORE + u])
-    store(one, rows, SPLIT + (i & 1), x - 1, part.edges[part.at - 1, i, EDGE - 1])
 
 
 @shared
@@ -267,16 +258,20 @@ def stems_before(sweep: Any, i: Any) -> None:
 
 
 @shared
-def leave_edge(sweep: Any, i: Any) -> None:
-    """Keep what the columns behind read of a row."""
-    part, rows, one = sweep.part, sweep.memory.rows, OneLane(1)
-    x, at = column(sweep.strands.group, part.end), part.at
-    for z in range(4):
-        for k in range(BEFORE):
-            part.edges[at, i, z * BEFORE + k] = load(one, rows, z * RING + (i & (RING - 1)), x - BEFORE + k)
-    for u in range(RING):
-        part.edges[at, i, 4 * BEFORE + u] = load(one, rows, SUMS + (i & 1) * RING + u, x - 1)
-    part.edges[at, i, EDGE - 1] = load(one, rows, SPLIT + (i & 1), x - 1)
+def pass_edge(sweep: Any, i: Any, end: Any, at: Any, bring: bool) -> None:
+    """Keep what columns from `end` on read of a row of those before; or bring it into working memory."""
+    rows, edge, one = sweep.memory.rows, sweep.part.edges[at], OneLane(1)
+    x = column(sweep.strands.group, end)
+    for z in range(EDGE):
+        row, place = SPLIT + (i & 1), x - 1
+        if z < 4 * BEFORE:
+            row, place = z // BEFORE * RING + (i & (RING - 1)), x - BEFORE + z % BEFORE
+        elif z < EDGE - 1:
+            row = SUMS + (i & 1) * RING + z - 4 * BEFORE
+        if bring:
+            store(one, rows, row, place, edge[i, z])
+        else:
+            edge[i, z] = load(one, rows, row, place)
 
 
 @shared
@@ -528,10 +523,7 @@ def pair_cell(sweep: Any, i: Any, j: Any, g: Any) -> None:
     row, here = outward_row(strands, kind, i, j, g), i & (RING - 1)
     store(one, kept.closed, 0, kept.starts[i] + j * group + g, value)
     store(one, rows, STEMS, x, extend(alg, value, outward(weights, row, STEM)))
-    store(one, rows, GENERIC_ROWS + here, x, extend(alg, value, outward(weights, row, GENERIC)))
-    store(one, rows, ONE_SIDED_ROWS + here, x, extend(alg, value, outward(weights, row, ONE_SIDED)))
-    store(one, rows, TWO_THREE_ROWS + here, x, extend(alg, value, outward(weights, row, TWO_THREE)))
-    store(one, rows, BULGE_ROWS + here, x, extend(alg, value, outward(weights, row, BULGE)))
+    keep_ends(alg, weights, OUTWARD, row, rows, RING, here, x, value)
     if sweep.part.end == strands.longest:
         leave_stem(sweep, i, j, g)
 
@@ -542,12 +534,19 @@ def closed_by_sums(sweep: Any, kind: Any, i: Any, j: Any, g: Any) -> Any:
     rule, alg, rows, weights = sweep.rule, sweep.alg, sweep.memory.rows, sweep.weights
     group = sweep.strands.group
     one, row, x = OneLane(1), inward_row(sweep.strands, kind, i, j, g), column(group, j) + g
-    value = extend(alg, load(one, rows, FOUND + GENERIC, x), inward(weights, row, GENERIC))
-    value = close(rule, alg, value, load(one, rows, FOUND + ONE_SIDED, x), inward(weights, row, ONE_SIDED))
-    value = close(rule, alg, value, load(one, rows, FOUND + BULGE, x), inward(weights, row, BULGE))
-    value = close(rule, alg, value, load(one, rows, FOUND + TWO_THREE, x), inward(weights, row, TWO_THREE))
+    value = add_found(sweep, INWARD, row, x, alg.zero)
     stems_within = load(one, rows, SPLIT + 1 - (i & 1), column(group, j - 1) + g)
     return close(rule, alg, value, stems_within, inward(weights, row, CLOSING))
+
+
+@shared
+def add_found(sweep: Any, table: Any, row: Any, x: Any, value: Any) -> Any:
+    """Besides, what vectors have found at a place, with the ends of a row of a table."""
+    for kind in range(ENDS):
+        end = entry(sweep.weights, table + row * 6 + kind)
+        found = load(OneLane(1), sweep.memory.rows, FOUND + kind, x)
+        value = close(sweep.rule, sweep.alg, value, found, end)
+    return value
 
 
 @shared
