@@ -256,7 +256,7 @@ def _enumerated(sequence: str) -> dict[str, float]:
         partners = np.full(len(sequence), -1)
         for i, j in pairs:
             partners[[i, j]] = j, i
-        found[brackets(partners)] = float(weight_of(pairs, weighing.rule, SUMS, weighing.loops, strands))
+        found[brackets([partners])[0]] = float(weight_of(pairs, weighing.rule, SUMS, weighing.loops, strands))
     return found
 
 

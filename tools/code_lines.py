@@ -36,6 +36,9 @@ ADDITIONS = {
     "repertoires as their users have them (vdj, formats, stats, reports, cli)": Size(
         files=30, lines=10_500, code=7_000
     ),
+    "states, random numbers, q-grams, codes, episodes (a subject each, cli)": Size(
+        files=28, lines=4_300, code=2_600
+    ),
     "words of bits and lanes of one, for these (lang, devices, formats)": Size(lines=150, code=115),
 }
 BUDGET = Size(*map(sum, zip(BASE, *ADDITIONS.values(), strict=True)))

@@ -21,7 +21,7 @@ from plait.errors import (
 )
 
 if TYPE_CHECKING:
-    from plait import align, folding, hyperspectral, mapping, vdj
+    from plait import align, episodes, folding, hyperspectral, ldpc, mapping, qgrams, random, states, vdj
 
 __all__ = [
     "CountOverflow",
@@ -34,13 +34,29 @@ __all__ = [
     "Unsupported",
     "__version__",
     "align",
+    "episodes",
     "folding",
     "hyperspectral",
+    "ldpc",
     "mapping",
+    "qgrams",
+    "random",
+    "states",
     "vdj",
 ]
 
-_SUBJECTS = ("align", "folding", "hyperspectral", "mapping", "vdj")
+_SUBJECTS = (
+    "align",
+    "episodes",
+    "folding",
+    "hyperspectral",
+    "ldpc",
+    "mapping",
+    "qgrams",
+    "random",
+    "states",
+    "vdj",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
 """Every CUDA kernel compiles, to PTX and on to machine code, for three generations of GPUs; no device needed.
 
-The kernels are those of the modules ``plait.dp.*.gpu*`` and ``plait.devices.cuda*``, each for the types of
+The kernels are those of the modules ``plait.*.gpu*`` and ``plait.devices.cuda*``, each for the types of
 its examples in `support.cuda_examples`, or its own. ``tools/cuda_kernels.py`` shows the registers and spills
 that the assembler reports.
 """
@@ -22,6 +22,7 @@ import plait.dp.chain
 import plait.dp.intervals
 import plait.dp.pairs
 import plait.mapping
+import plait.random
 
 if importlib.util.find_spec("numba_cuda") is None:
     pytest.skip(
@@ -49,6 +50,7 @@ for room in (
     plait.dp.intervals,
     plait.dp.pairs,
     plait.mapping,
+    plait.random,
 ):
     for found in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
         if found.name.rpartition(".")[2].startswith(("cuda", "gpu")):

@@ -13,8 +13,20 @@ from pathlib import Path
 import pytest
 
 LAYERS = [
-    *("cli", "vdj", "align", "folding", "hyperspectral", "mapping", "stats", "run", "formats", "dp"),
-    *("devices", "lang"),
+    *(
+        "cli",
+        "vdj",
+        "align",
+        "episodes",
+        "folding",
+        "hyperspectral",
+        "ldpc",
+        "mapping",
+        "qgrams",
+        "random",
+        "states",
+    ),
+    *("stats", "run", "formats", "dp", "devices", "lang"),
     *("types", "alphabets", "settings", "errors", "_version"),
 ]
 

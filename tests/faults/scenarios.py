@@ -261,6 +261,24 @@ SCENARIOS: dict[str, Scenario] = {
         False,
         ("o.tsv",),
     ),
+    "diversity": Scenario(
+        (
+            *("vdj", "diversity", "../in/s0.tsv", "../in/s1.tsv", "-o", "o.tsv"),
+            *("--rarefaction", "r.parquet", "--usage", "u.tsv.gz", "--replicates", "4", "--threads", "1"),
+        ),
+        _samples,
+        False,
+        ("o.tsv", "r.parquet", "u.tsv.gz"),
+    ),
+    "neighbours": Scenario(
+        (
+            *("vdj", "neighbours", "../in/s2.tsv", "../in/s0.tsv", "--control", "../in/s1.tsv"),
+            *("--key", "cdr3nt", "--edits", "3", "--threads", "1", "-o", "o.tsv"),
+        ),
+        _samples,
+        False,
+        ("o.tsv",),
+    ),
     "report": Scenario(
         ("vdj", "report", "../in/study", "-o", "o.html"), _study, False, ("o.html",), copied=False, most=2
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -21,6 +21,8 @@ __all__ = [
     "all_sums",
     "best_by_enumeration",
     "best_by_gotoh",
+    "k_best_apart",
+    "k_best_disjoint",
     "score_columns",
 ]
 
@@ -177,8 +179,8 @@ def best_by_enumeration(case: AlignmentCase) -> BestAlignment | None:
         left = [a for a in left if a.columns.endswith(walked[::-1])]
 
 
-def best_by_gotoh(case: AlignmentCase) -> BestAlignment | None:
-    """The best alignment by the tie rule, from the three matrices of Gotoh (1982); None if there is none."""
+def _gotoh(case: AlignmentCase) -> tuple[dict[_Vertex, float], dict[_Vertex, float], dict[_Vertex, float]]:
+    """The three matrices of Gotoh (1982)."""
     h, e, f = (dict.fromkeys(_lattice(case), -math.inf) for _ in range(3))
     best_of_rows = best_so_far = 0.0
     row = 0
@@ -194,6 +196,12 @@ def best_by_gotoh(case: AlignmentCase) -> BestAlignment | None:
         if case.x_drop is not None and h[at] < best_of_rows - case.x_drop:
             h[at] = e[at] = f[at] = -math.inf
         best_so_far = max(best_so_far, h[at])
+    return h, e, f
+
+
+def best_by_gotoh(case: AlignmentCase) -> BestAlignment | None:
+    """The best alignment by the tie rule, from the three matrices; None if there is none."""
+    h, e, f = _gotoh(case)
     ends = [(-h[at], at) for at in case.vertices() if case.may_end(at) and h[at] > -math.inf]
     if not ends:
         return None
@@ -202,6 +210,42 @@ def best_by_gotoh(case: AlignmentCase) -> BestAlignment | None:
         return _empty(case)
     start, columns = _walk(case, (h, e, f), end)
     return BestAlignment(int(-loss), start, end, columns)
+
+
+def k_best_apart(case: AlignmentCase, most: int, least: int, apart: int) -> list[BestAlignment]:
+    """Local alignments with ends apart: all vertices, best first, without those near one taken before."""
+    matrices = _gotoh(case)
+    taken: list[_Vertex] = []
+    h = matrices[0]
+    for i, j in sorted((at for at in h if h[at] >= least), key=lambda at: (-h[at], at[1], at[0])):
+        if len(taken) < most and all(abs(i - k) >= apart or abs(j - n) >= apart for k, n in taken):
+            taken.append((i, j))
+    found = ((at, *_walk(case, matrices, at)) for at in taken)
+    return [BestAlignment(int(h[end]), start, end, columns) for end, start, columns in found]
+
+
+def k_best_disjoint(case: AlignmentCase, most: int, least: int) -> list[BestAlignment]:
+    """The best local alignment again and again, all of it anew without the pairs aligned before."""
+    # Every residue is a letter of its own, so that single pairs have scores.
+    scores = [[case.scores[a][b] for b in case.target] for a in case.query]
+    found: list[BestAlignment] = []
+    while len(found) < most:
+        own = replace(
+            case,
+            query=tuple(range(len(case.query))),
+            target=tuple(range(len(case.target))),
+            scores=tuple(map(tuple, scores)),
+        )
+        best = best_by_gotoh(own)
+        if best is None or best.score < least:
+            break
+        found.append(best)
+        i, j = best.start
+        for column in best.columns:
+            if column == "M":
+                scores[i][j] = -(10**6)
+            i, j = i + _STEPS[column][0], j + _STEPS[column][1]
+    return found
 
 
 def _lattice(case: AlignmentCase) -> list[_Vertex]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from support.study_description import study_description
 from support.study_pgen import pgen_tables
+from support.study_public import expected_tables, subject_tables
 from support.study_regression import regression_tables
 
 __all__ = ["write_study_folder", "write_table"]
@@ -118,6 +119,7 @@ def write_study_folder(
         "correlations": _correlations(rng, drawn, names, v_names, j_names, path_counts),
         "top_shared": _top_shared(rng, drawn, v_names, j_names, path_counts),
     }
+    tables |= subject_tables(drawn.present, v_names[drawn.v], names)
     if path_counts:
         tables["path_count_by_sharing"] = _path_count_by_sharing(drawn)
         tables["sweep"] = _sweep(drawn)
@@ -125,6 +127,7 @@ def write_study_folder(
         tables |= regression_tables(rng, path_counts)
     if pgen:
         tables |= pgen_tables(rng, drawn.subjects, drawn.log_count - 17)
+        tables |= expected_tables(drawn.subjects, names)
     for name, (columns, rows) in tables.items():
         write_table(out / "tables" / f"{name}.tsv", columns, rows)
     described = study_description(

@@ -28,8 +28,8 @@ from plait.folding import (
 )
 from plait.folding.constraints import Molecule
 from plait.folding.drawing import Drawn, dots_svg, layout, mountain_svg, overlaps, page, structure_svg
-from plait.folding.folds import EnsembleRequest, _sums, codes_checked
-from plait.folding.structures import PairTable, brackets, centroid, most_expected_accuracy, partners_of
+from plait.folding.folds import EnsembleRequest, _sums, codes_checked, energies_of
+from plait.folding.structures import PairTable, brackets, described, most_expected_accuracy, partners_of
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "folding.json").read_text())
 RESTRAINED = json.loads((Path(__file__).parents[1] / "golden" / "folding_known.json").read_text())
@@ -104,10 +104,10 @@ def test_the_definition_gives_the_same() -> None:
 
 
 def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait.folding.folds.free_bytes", lambda: 10_000)
+    monkeypatch.setattr("plait.folding.folds.free_bytes", lambda: 5_000_000)
     assert len(mfe(["ACGU"]).structures) == 1
-    with pytest.raises(Unsupported, match=r"a sequence of 300 bases.*bytes of memory, 10,000 are free"):
-        mfe(["ACGU", "A" * 300])
+    with pytest.raises(Unsupported, match=r"a sequence of 2,000 bases.*bytes of memory, 5,000,000 are free"):
+        mfe(["ACGU", "A" * 2000])
 
 
 def test_letters() -> None:
@@ -132,7 +132,7 @@ def test_the_best_of_all_structures() -> None:
         partners = np.full(len(sequence), -1)
         for i, j in pairs:
             partners[[i, j]] = j, i
-        text = brackets(partners)
+        text = brackets([partners])[0]
         energies[text] = round(sum(loop.energy for loop in evaluate(sequence, text)), 2)
     found = mfe([sequence])
     assert found.energies[0] == pytest.approx(min(energies.values()))
@@ -185,9 +185,9 @@ def test_samples_depend_on_the_seed_and_the_place() -> None:
 
 def test_marks_of_few_pairs() -> None:
     table = PairTable(6, np.array([[0, 5]], np.int32), np.array([0.9]))
-    assert brackets(centroid(table)[0]) == "(....)"
+    assert brackets(described([table]).centroids) == ["(....)"]
     partners, worth = most_expected_accuracy(table)
-    assert (brackets(partners), worth) == ("(....)", pytest.approx(1.8 + 4))
+    assert (brackets([partners])[0], worth) == ("(....)", pytest.approx(1.8 + 4))
 
 
 @pytest.mark.parametrize(
@@ -211,6 +211,25 @@ def test_a_loop_too_long_for_recurrences_is_evaluated() -> None:
     # ViennaRNA 2.7.2 gives 5.88.
     loops = evaluate("G" + "A" * 40 + "GGGAAACCC" + "A" * 3 + "C", "(" + "." * 40 + "(((...)))...)")
     assert sum(loop.energy for loop in loops) == pytest.approx(5.88)
+
+
+def test_many_at_a_time_as_each_by_itself() -> None:
+    long = ("G" + "A" * 40 + "GGGAAACCC" + "A" * 3 + "C", "(" + "." * 40 + "(((...)))...)")
+    drawn = random.Random(8)
+    sequences = ["".join(drawn.choices("ACGUN", k=size)) for size in (0, 1, 30, 90, 41)] + [TRNA]
+    folded = partition(sequences, settings(), samples=3, seed=5)
+    several = [(one, text) for one, found in zip(sequences, folded, strict=True) for text in found.samples]
+    several.append(long)
+    molecules = [Molecule(codes_checked(one, 1)) for one, _ in several]
+    energies = energies_of(molecules, [partners_of(text) for _, text in several], settings().model)
+    for (one, text), energy in zip(several, energies, strict=True):
+        assert energy == pytest.approx(sum(loop.energy for loop in evaluate(one, text)), abs=1e-9)
+    told = described([one.table for one in folded])
+    assert told.marks == [one.marks for one in folded]
+    assert told.diversities == [one.diversity for one in folded]
+    assert list(zip(brackets(told.centroids), told.distances, strict=True)) == [
+        one.centroid() for one in folded
+    ]
 
 
 # --- what is known beforehand ---------------------------------------------------------------------------
@@ -284,7 +303,7 @@ def test_suboptimal_structures_are_all_there_are() -> None:
         partners = np.full(len(sequence), -1)
         for i, j in pairs:
             partners[[i, j]] = j, i
-        text = brackets(partners)
+        text = brackets([partners])[0]
         energies[text] = round(sum(loop.energy for loop in evaluate(sequence, text)), 2)
     least = min(energies.values())
     for within in (0.0, 3.3, 20.0):

@@ -244,6 +244,42 @@ def test_a_signal_while_it_is_made_leaves_nothing(
     assert names(tmp_path) == ["a"]
 
 
+def test_a_signal_while_it_is_discarded_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = Path.unlink, []
+
+    def interrupted(path: Path, missing_ok: bool = False) -> None:
+        calls.append(path)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        real(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", interrupted)
+    with pytest.raises(KeyboardInterrupt), AtomicFile(tmp_path / "a") as file:
+        file.discard()
+    assert names(tmp_path) == [] and len(calls) == 2
+
+
+def test_no_room_for_a_file_that_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = os.open, []
+
+    def full(path: Path, *rest: int) -> int:
+        calls.append(path)
+        if len(calls) > 1:
+            raise OSError(errno.ENOSPC, "full")
+        return real(path, *rest)
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "open", full)
+    monkeypatch.setattr(os, "fdopen", refused)
+    with pytest.raises(FormatError, match="no space left"):
+        AtomicFile(tmp_path / "a")
+    assert names(tmp_path) == []
+
+
 def test_a_signal_before_it_is_used_leaves_nothing(tmp_path: Path) -> None:
     file = AtomicFile(tmp_path / "a")
     assert names(tmp_path) == [".a.partial"]

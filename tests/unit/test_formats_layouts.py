@@ -335,7 +335,7 @@ def test_files_of_several_layouts_in_one_run(tmp_path: Path) -> None:
     )
     pq.write_table(pa.table({"cdr3nt": ["TGTTGG"], "v": ["TRBV3"], "j": ["TRBJ3"]}), tmp_path / "c.parquet")
     paths = [tmp_path / name for name in ("a.tsv", "b.csv", "c.parquet")]
-    rows = rows_of(paths, named_subjects=True)
+    rows = rows_of(paths, named="subject_id")
     assert [row["junction"] for row in rows] == ["TGTTTC", "TGTTTT", "TGTTGG"]
     assert [row["subject_id"] for row in rows] == ["s", "b", "c"]
 
@@ -345,7 +345,7 @@ def test_sheets_add_their_columns(tmp_path: Path) -> None:
         (tmp_path / name).write_text(table("junction v_call j_call subject_id", "TGTTTC TRBV1 TRBJ1 own"))
     sheet = tmp_path / "sheet.tsv"
     sheet.write_text(table("file subject condition", "a.tsv s1 ill", "b.tsv  well"))
-    rows = rows_of(read_sample_sheet(sheet), named_subjects=True)
+    rows = rows_of(read_sample_sheet(sheet), named="subject_id")
     assert [airr(row, "subject_id condition") for row in rows] == [["s1", "ill"], ["own", "well"]]
     assert [row.get("input_subject_id") for row in rows] == ["own", None]
 

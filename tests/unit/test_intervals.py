@@ -20,7 +20,7 @@ from support.folding import (
     weights_of,
 )
 
-from plait.devices.target import ReferenceTarget, interpreted
+from plait.devices.target import CpuTarget, ReferenceTarget, interpreted
 from plait.dp.intervals import launches
 from plait.dp.intervals.launches import FoldBatch
 from plait.dp.intervals.loops import _SPECIAL, hairpin_weight, inward_row, pair_type
@@ -225,6 +225,59 @@ def test_hairpins_with_a_weight_of_their_own() -> None:
             assert (found != other) == known
             if known:
                 assert found == weights.values[0, _SPECIAL + number]
+
+
+def in_parts(monkeypatch: pytest.MonkeyPatch, columns: int, several: int) -> None:
+    monkeypatch.setattr(launches, "_PART", columns)
+    monkeypatch.setattr(launches, "_PART_ROWS", several)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("count", [2, 3])
+def test_parts_of_a_sequence_are_the_whole(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr(launches, "_PART_ROWS", 5)
+    sequence, fold = sequence_of(4, 150, 150, "AAAAACG"), interpreted(fold_kernel)
+    batch = FoldBatch(NearestNeighbor(np.float32(-1), np.float32(0)), BEST, scores(3, 150), [])
+    found = []
+    for parts in (1, count):
+        room = Room()
+        sweep = room.sweep(lanes_of(4), Candidates(), batch, [Strand(codes_of(sequence))], 1)
+        if parts > 1:
+            sweep = launches._fold_in_parts(fold, room, sweep, parts, parts)
+        partners, left = np.empty((1, 150), np.int32), np.empty((3, 152), np.int64)
+        fold(sweep, np.array([150]), np.full((1, 458), BEST.one), left, partners)
+        kept = sweep.kept
+        cells = [kept.starts[i] + j for i in range(150) for j in range(i, 150)]
+        found.append([kept.closed[0, cells], kept.multi[0, cells], kept.exterior[0], partners[0]])
+    for one, other in zip(*found, strict=True):
+        assert one.tolist() == other.tolist()
+    assert found[0][2][0] > 0
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_threads_share_a_sequence(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    batch = FoldBatch(NearestNeighbor(np.float32(-1), np.float32(0)), BEST, scores(3, 400), [])
+    for seed in range(4):
+        one = Strand(codes_of(sequence_of(seed, 400, 300)))
+        alone = CpuTarget(1).launch(launches.FOLDS, batch._replace(strands=[one]))[0]
+        with monkeypatch.context() as context:
+            in_parts(context, 60, 1 + 20 * seed)
+            found = CpuTarget(threads).launch(launches.FOLDS, batch._replace(strands=[one]))[0]
+        assert (found.score, found.partners.tolist()) == (alone.score, alone.partners.tolist())
+
+
+def test_a_part_that_fails_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fold(sweep: Any, *more: Any) -> None:
+        if sweep.part.at == 0 and sweep.part.top < 200:
+            raise MemoryError("no more")
+
+    in_parts(monkeypatch, 60, 20)
+    monkeypatch.setattr(launches, "_ENTRIES", (fold, *launches._ENTRIES[1:]))
+    batch = FoldBatch(
+        NearestNeighbor(np.float32(-1), np.float32(0)), BEST, scores(3, 400), [Strand(codes_of("ACGU" * 90))]
+    )
+    with pytest.raises(MemoryError, match="no more"):
+        CpuTarget(3).launch(launches.FOLDS, batch)
 
 
 def test_how_far_a_long_sequence_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,26 +60,31 @@ def values_of(figure: StudyFigure) -> list[dict[str, Any]]:
 
 
 def axis_titles(part: Any) -> list[str | None]:
-    """Titles of all axes in a specification."""
+    """Titles of all axes and legends in a specification."""
     if isinstance(part, list):
         return [title for item in part for title in axis_titles(item)]
     if not isinstance(part, dict):
         return []
-    own = [part["axis"].get("title")] if isinstance(part.get("axis"), dict) else []
+    guides = [part[name] for name in ("axis", "legend") if isinstance(part.get(name), dict)]
+    own = [guide.get("title") for guide in guides]
     return own + [
         title for key, item in part.items() if key not in ("values", "config") for title in axis_titles(item)
     ]
 
 
 def test_every_figure_is_told(figures: dict[str, StudyFigure]) -> None:
-    assert len(figures) == 18 and set(PAGES["study"]["sections"]) == {
+    assert len(figures) == 23 and set(PAGES["study"]["sections"]) == {
         figure.section for figure in figures.values()
     }
+    assert [name for name, one in figures.items() if one.spec is None] == ["observed_and_expected_sharing"]
     for figure in figures.values():
-        assert figure.title and len(figure.caption) > 60 and len(figure.alt) > 40
+        if figure.spec is None:
+            continue
+        assert figure.title and len(figure.caption) > 50 and len(figure.alt) > 40
         titles = axis_titles(figure.spec)
         # Names of things need no title beside them; whatever is measured has one.
-        assert titles and any(titles)
+        # Bars of sets have their numbers above them.
+        assert titles and (any(titles) or figure.name == "subject_sets")
     with_n = [
         name
         for name, figure in figures.items()
@@ -91,7 +96,8 @@ def test_every_figure_is_told(figures: dict[str, StudyFigure]) -> None:
 def test_names_of_tables_are_those_of_the_study(study: Results, with_pgen: Results) -> None:
     names = PAGES["study"]["tables"]
     assert set(with_pgen.tables) == set(names)
-    assert set(study.tables) == {name for name in names if not name.startswith("pgen")}
+    of_models = {"expected_sharing", "public_clonotypes"}
+    assert set(study.tables) == {name for name in names if not name.startswith("pgen")} - of_models
 
 
 def test_figures_of_pgen(with_pgen: Results, figures: dict[str, StudyFigure]) -> None:
@@ -106,6 +112,7 @@ def test_figures_of_pgen(with_pgen: Results, figures: dict[str, StudyFigure]) ->
         for what in ("all clonotypes", "neither is 0", "sweep, pi 4, nu 2")
     ]
     assert [value["subjects_low"] is None for value in values] == [False, True, True] * 2
+    assert found["observed_and_expected_sharing"].spec is not None
     # A probability of zero is in no bin, and told.
     table = with_pgen.tables["pgen_by_sharing"]
     zeros = sum(
@@ -115,6 +122,32 @@ def test_figures_of_pgen(with_pgen: Results, figures: dict[str, StudyFigure]) ->
     )
     assert f"{zeros} with a Pgen of 0" in found["sharing_by_pgen"].caption
     assert len(values_of(found["sweep_and_pgen"])) == 55
+
+
+def test_figures_of_subjects(with_pgen: Results) -> None:
+    found = {figure.name: figure for figure in study_figures(with_pgen)}
+    drawn = values_of(found["observed_and_expected_sharing"])
+    levels = with_pgen.tables["expected_sharing"].records("subjects:i", "observed:i", "beyond:i")
+    assert [value["n"] for value in drawn if value["what"] == "observed"] == [
+        row["observed"] for row in levels if row["observed"]
+    ]
+    assert sum(value["n"] for value in drawn if value["what"].startswith("more")) == sum(
+        row["beyond"] for row in levels
+    )
+    sets = values_of(found["subject_sets"])
+    bars = [value for value in sets if "top" in value]
+    assert len(bars) == 20 and bars[0]["clonotypes"] == max(value["clonotypes"] for value in bars)
+    # A bar is as high as its number, and has a dot for each of its subjects, two or more.
+    scale = (bars[0]["bottom"] - bars[0]["top"]) / bars[0]["clonotypes"]
+    for k, bar in enumerate(bars):
+        assert bar["bottom"] - bar["top"] == pytest.approx(scale * bar["clonotypes"], abs=1)
+        dots = [value["subject"] for value in sets if value["set"] == k and value.get("in")]
+        assert len(dots) > 1 and sorted(dots) == sorted(bar["names"].split(", "))
+    matrix = {(value["a"], value["b"]): value["jaccard"] for value in values_of(found["overlap_matrix"])}
+    assert len(matrix) == 56 and all(matrix[b, a] == share for (a, b), share in matrix.items())
+    usage = values_of(found["v_by_subject"])
+    shares = [sum(v["clonotypes_share"] for v in usage if v["subject"] == f"mouse-{k}") for k in range(1, 9)]
+    assert shares == pytest.approx([1.0] * 8)
 
 
 def test_shares_of_shared_clonotypes(study: Results, figures: dict[str, StudyFigure]) -> None:

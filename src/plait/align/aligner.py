@@ -20,7 +20,7 @@ from plait.align.scoring import (
     free_ends_of,
     make_scoring,
 )
-from plait.align.settings import FreeEnd, Kind, Mode, Traceback
+from plait.align.settings import FreeEnd, Kind, Mode, SeveralBest, Traceback
 from plait.devices.target import resolve
 from plait.dp.pairs.rows import RowSweep, row_sweep
 from plait.errors import InvalidInput, Unsupported
@@ -103,6 +103,24 @@ class Aligner(PairSweep):
             What they are called in errors.
         """
         return CodeList(*self.scoring.encode_many(sequences, what))
+
+    def checked_best(self, asked: SeveralBest) -> SeveralBest:
+        """Several alignments of each pair, if these settings have them.
+
+        Parameters
+        ----------
+        asked
+            Which are asked for.
+        """
+        if self.mode != "local" or self.limited:
+            found = f"mode {self.mode!r}" if self.mode != "local" else "a band"
+            raise InvalidInput("several alignments of a pair", found=found, expected="mode 'local', no band")
+        for what, value, least in (
+            ("best", asked.most, 1), ("apart", asked.apart, 0), ("min_score", asked.min_score, 1),
+        ):  # fmt: skip
+            if not isinstance(value, int | np.integer) or value < least:
+                raise InvalidInput(what, found=repr(value), expected=f"a whole number of at least {least}")
+        return asked
 
     def pair(self, query: Letters, target: Letters) -> PairBatch:
         """Codes of one pair.
@@ -416,6 +434,65 @@ def align(
     """
     aligner = _aligner([query], [target], settings)
     return aligner.align_codes(aligner.pair(query, target))[0]
+
+
+def local_best(
+    query: Letters,
+    target: Letters,
+    k: int = 200,
+    *,
+    apart: int = 5,
+    disjoint: bool = False,
+    min_score: int = 1,
+    **settings: Unpack[AlignmentSettings],
+) -> Alignments:
+    """The k best local alignments of two sequences; exact, and the same list on every device.
+
+    There are two meanings. With `apart`, an end counts if no better alignment ends less than so many residues
+    away in both sequences: all ends are gone through from the highest score, of equal ones from the earliest
+    in the target, then in the query (kernel 1 of SSCA#1). With `disjoint`, the best alignment is found, then
+    the best of those that align no two residues that it aligned with each other, and so on (Waterman and
+    Eggert, J Mol Biol 197:723, 1987). Each alignment is traced back as by `align`.
+
+    Parameters
+    ----------
+    query, target
+        Sequences; either may be empty.
+    k
+        Alignments at the most.
+    apart
+        Rows or columns between two ends, 1 or more.
+    disjoint
+        Whether alignments without a common pair of residues are wanted; `apart` is not looked at then.
+    min_score
+        Lowest score, 1 or more.
+    **settings
+        See `AlignmentSettings`; the mode is local, without a band.
+
+    Returns
+    -------
+    Alignments
+        Best first; fewer than `k` where no others score `min_score`.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting or a letter is wrong.
+    Unsupported
+        If scores could reach 2^29, or a pair is too long for `disjoint`.
+
+    Examples
+    --------
+    >>> found = local_best("ACGTTGCA", "TTACGTTGTTTTTTTCGTTGCACC", 2)
+    >>> [(one.score, one.query_start, one.target_start, one.cigar) for one in found]
+    [(14, 1, 15, '7='), (12, 0, 2, '6=')]
+    """
+    given: AlignmentSettings = {"mode": "local", **settings}
+    aligner = _aligner([query], [target], given)
+    if apart < 1:
+        raise InvalidInput("apart", found=repr(apart), expected="a whole number of at least 1")
+    asked = aligner.checked_best(SeveralBest(most=k, apart=0 if disjoint else apart, min_score=min_score))
+    return Alignments(aligner.best_of_pair(aligner.pair(query, target), asked))
 
 
 def _listed(what: str, sequences: Iterable[Letters]) -> list[Letters]:

@@ -196,7 +196,8 @@ def fold(
     start = work_time()
     with files_of([sequences]) as (path,), RowProgress("folding", "sequences") as progress:
         inputs = known.inputs(path, shape.shape)
-        found = survey(inputs, settings, ensemble=request.ensemble, threads=max(threads or thread_count(), 1))
+        workers = max(threads or thread_count(), 1)
+        found = survey(inputs, settings, ensemble=request.ensemble, threads=workers)
         if found.note:
             say(found.note)
         done = fold_file(
@@ -208,6 +209,7 @@ def fold(
             pairs=pairs,
             drawings=plot,
             threads=threads,
+            each=max(workers // max(found.sequences, 1), 1),
             device=device,
             progress=progress,
         )

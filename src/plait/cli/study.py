@@ -72,19 +72,45 @@ class PgenParameters:
     ----------
     model
         A recombination model, by name or path (see plait vdj pgen): generation probabilities are computed and
-        compared with path counts. Without it there are none.
+        compared with path counts, and sharing with what they lead to expect. Without it there are none.
     model_calls
-        use: of junctions made with the V and J gene of the clonotype; ignore: with any genes of the model.
+        use: of junctions made with the V and J gene of the clonotype; ignore: with any genes of the model
+        (genes are left out of --key, then).
     """
 
     model: str | None = None
     model_calls: Literal["use", "ignore"] = "use"
 
 
+@Parameter(name="*", group="Sharing")
+@dataclass(frozen=True, kw_only=True)
+class SharingParameters:
+    """Options of who shares what, and what generation leads to expect.
+
+    Attributes
+    ----------
+    shared_by
+        A clonotype counts as shared if so many subjects have it.
+    key
+        What makes a clonotype where subjects are compared: cdr3nt or cdr3aa, behind it +v and +j where the
+        gene is part of it, as cdr3aa+v+j. Path counts and the regression are of cdr3nt+v+j.
+    mismatches
+        Cluster these clonotypes within so many mismatches, in sharing.parquet.
+    edits
+        The same within so many edits.
+    """
+
+    shared_by: WholeNumber = 2
+    key: str = "cdr3nt+v+j"
+    mismatches: WholeNumber | None = None
+    edits: WholeNumber | None = None
+
+
 _MODEL = StudiedModel()
 _PGEN = PgenParameters()
 _REGRESSION = RegressionParameters()
 _RUN = RunParameters()
+_SHARING = SharingParameters()
 _SOURCE = Source()
 
 
@@ -95,7 +121,7 @@ def study(
     output: OutputOption,
     anchors: Path | None = None,
     repair_anchors: Flag = False,
-    shared_by: WholeNumber = 2,
+    sharing: SharingParameters = _SHARING,
     source: Source = _SOURCE,
     subject: str | None = None,
     parameters: StudiedModel = _MODEL,
@@ -124,8 +150,8 @@ def study(
     repair_anchors
         Mend genes of the germline set and of the model whose conserved codon is not where these say, where
         there is one way to do so; each is named, and recorded in study.json.
-    shared_by
-        A clonotype counts as shared if so many subjects have it.
+    sharing
+        Who shares what.
     source
         What the files are.
     subject
@@ -154,6 +180,7 @@ def study(
         How the work is done.
     """
     from plait.vdj.convergence.study import study as study_files
+    from plait.vdj.repertoires.sharing import SharingSettings
 
     alleles = germline_named(germline, anchors=anchors, repair_anchors=repair_anchors)
     recombination = None if pgen.model is None else model_named(pgen.model, repair_anchors=repair_anchors)
@@ -170,7 +197,8 @@ def study(
             overflow=overflow,
             layout=source.choice,
             subject=subject,
-            shared_by=shared_by,
+            shared_by=sharing.shared_by,
+            sharing=SharingSettings(key=sharing.key, mismatches=sharing.mismatches, edits=sharing.edits),
             predictor_models=models_of(regression.models),
             regression=not regression.no_regression,
             lambdas=regression.lambdas,

@@ -130,11 +130,6 @@ def _bases(longest: int, specials: list[str]) -> tuple[NearestNeighbor, LoopTabl
     return NearestNeighbor(1, 1), LoopTables(None, hairpin, bulge, interior, 0, 2, 4, 5, 6, inward, 0, sizes)
 
 
-def longer_loop(model: Model, bases: int) -> float:
-    """What a loop of more than 30 bases costs more than one of 30, in hundredths of kcal/mol."""
-    return float(whole(model.parameters.at(model.temperature).energies["lxc"] * np.log(bases / _MOST)))
-
-
 def smoothed(energies: _Table) -> _Table:
     """Energies of dangling bases as sums use them: none above zero, and without a kink."""
     x = -energies / 10

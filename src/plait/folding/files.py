@@ -6,7 +6,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,16 +23,16 @@ from plait.folding.folds import (
     Ensemble,
     EnsembleRequest,
     FoldSettings,
+    energies_of,
     energy_of,
     fold_molecules,
-    loops_of,
     suboptimals_of,
     sum_molecules,
     unmet,
 )
 from plait.folding.inputs import GPU_BLOCK_BASES, Inputs, Records
 from plait.folding.parameters import LETTERS
-from plait.folding.structures import brackets
+from plait.folding.structures import brackets, described, most_expected_accuracy
 from plait.formats.atomic import (
     TextOutput,
     bad_output,
@@ -107,10 +107,11 @@ def fold_file(
     pairs: _Path | None = None,
     drawings: _Path | None = None,
     threads: int | None = None,
+    each: int = 1,
     device: str = "auto",
     progress: Callable[[FoldProgress], None] | None = None,
 ) -> Folding:
-    """Fold the sequences of files.
+    """Fold the sequences of files, by `threads`, of which a block has `each`.
 
     `output` None is standard output; `pairs`, a table, gets the probabilities of all pairs; `drawings`, a
     folder, gets pictures and a page of each sequence.
@@ -118,7 +119,7 @@ def fold_file(
     chosen = output_format(output, format, FORMATS, standard="text", by_name=("parquet",))
     executor = LocalExecutor(threads)
     total = os.path.getsize(inputs.path)
-    work = _Work(inputs, settings, request, pairs is not None, resolve(device, 1))
+    work = _Work(inputs, settings, request, pairs is not None, resolve(device, each))
     done, cut = 0, 0
 
     def numbered() -> Iterator[tuple[int, Records]]:
@@ -199,30 +200,24 @@ class _Work:
         for k, one in enumerate(folds):
             if told := unmet(one):
                 raise self.inputs.unfit(records, k, told, "one at least")
-        rows: list[dict[str, Any]] = [
-            {
-                "name": records.names[k] if records.names is not None else None,
-                "sequence": _letters(molecules[k].codes),
-                "structure": brackets(one.partners),
-                "energy": round(energy_of(one.score), 2),
-            }
-            for k, one in enumerate(folds)
-        ]
+        columns: dict[str, Sequence[Any]] = {
+            "name": records.names if records.names is not None else [None] * len(folds),
+            "sequence": [_letters(one.codes) for one in molecules],
+            "structure": brackets([one.partners for one in folds]),
+            "energy": _rounded(energy_of(one.score) for one in folds),
+        }
         tables: list[Ensemble] = []
         if asked.ensemble:
             wanted = EnsembleRequest(asked.of_pairs or self.tabled, asked.samples, asked.seed, first)
             tables = sum_molecules(molecules, folds, settings, wanted, self.target)
-            for row, table, molecule in zip(rows, tables, molecules, strict=True):
-                row |= _of_ensemble(table, molecule, settings, asked)
+            columns |= _of_ensembles(tables, molecules, settings, asked)
         cut = 0
         if asked.suboptimal is not None:
             found = suboptimals_of(molecules, settings, asked.suboptimal, asked.most, self.target)
-            for row, near in zip(rows, found, strict=True):
-                row |= {
-                    "suboptimal": near.structures,
-                    "suboptimal_energies": np.round(near.energies, 2).tolist(),
-                }
+            columns["suboptimal"] = [near.structures for near in found]
+            columns["suboptimal_energies"] = [np.round(near.energies, 2).tolist() for near in found]
             cut = sum(not near.complete for near in found)
+        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
         of_pairs = _pairs_of(rows, tables, first) if self.tabled else None
         drawings = []
         if asked.drawings:
@@ -289,26 +284,38 @@ def _letters(codes: NDArray[np.int8]) -> str:
     return bytes(np.frombuffer(LETTERS.encode(), np.uint8)[codes]).decode()
 
 
-def _of_ensemble(
-    found: Ensemble, molecule: Molecule, settings: FoldSettings, request: FoldRequest
-) -> dict[str, Any]:
-    """Columns of an ensemble."""
+def _rounded(energies: Iterable[float]) -> list[float]:
+    return [round(energy, 2) for energy in energies]
 
-    def energy(structure: str) -> float:
-        return round(sum(loop.energy for loop in loops_of(molecule, structure, settings.model)), 2)
 
-    row: dict[str, Any] = {"ensemble_energy": found.ensemble_energy, "frequency": found.frequency}
+def _of_ensembles(
+    found: Sequence[Ensemble], molecules: Sequence[Molecule], settings: FoldSettings, request: FoldRequest
+) -> dict[str, Sequence[Any]]:
+    """Columns of ensembles."""
+    columns: dict[str, Sequence[Any]] = {
+        "ensemble_energy": [one.ensemble_energy for one in found],
+        "frequency": [one.frequency for one in found],
+    }
     if request.of_pairs:
-        row |= {"pair_marks": found.marks, "diversity": found.diversity}
-    if request.of_pairs:
-        centre, distance = found.centroid()
-        row |= {"centroid": centre, "centroid_energy": energy(centre), "centroid_distance": distance}
+        told = described([one.table for one in found])
+        columns |= {
+            "pair_marks": told.marks,
+            "diversity": told.diversities,
+            "centroid": brackets(told.centroids),
+            "centroid_energy": _rounded(energies_of(molecules, told.centroids, settings.model)),
+            "centroid_distance": told.distances,
+        }
     if request.mea:
-        best, accuracy = found.most_expected_accuracy()
-        row |= {"mea_structure": best, "mea_energy": energy(best), "mea_accuracy": accuracy}
+        best = [most_expected_accuracy(one.table) for one in found]
+        structures = [partners for partners, _ in best]
+        columns |= {
+            "mea_structure": brackets(structures),
+            "mea_energy": _rounded(energies_of(molecules, structures, settings.model)),
+            "mea_accuracy": [accuracy for _, accuracy in best],
+        }
     if request.samples:
-        row["samples"] = found.samples
-    return row
+        columns["samples"] = [one.samples for one in found]
+    return columns
 
 
 def text_of(row: Mapping[str, Any]) -> str:

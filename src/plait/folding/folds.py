@@ -20,37 +20,19 @@ from plait.dp.intervals.launches import (
     Summed,
     bytes_needed,
 )
-from plait.dp.intervals.loops import (
-    BULGE,
-    CLOSING,
-    EXTERIOR,
-    GENERIC,
-    LARGEST_LOOP,
-    ONE_SIDED,
-    STEM,
-    asymmetry,
-    bulge,
-    hairpin_weight,
-    interior,
-    inward_row,
-    loop_weight,
-    outward_row,
-    pair_type,
-)
+from plait.dp.intervals.loops import loop_score, score_kernel
 from plait.dp.intervals.suboptimal import SUBOPTIMALS, SuboptimalBatch
 from plait.dp.intervals.tables import Strand, strands_of
 from plait.errors import InvalidInput, Unsupported
 from plait.folding.constraints import Molecule, Restraints, check_pairs, molecule_of
-from plait.folding.energies import SCORES, Meaning, Model, Weighing, longer_loop, weigh
+from plait.folding.energies import SCORES, Meaning, Model, Weighing, weigh
 from plait.folding.parameters import Parameters, codes_of
 from plait.folding.structures import (
     PairTable,
     brackets,
-    centroid,
-    diversity,
+    described,
     most_expected_accuracy,
     partners_of,
-    probability_marks,
 )
 from plait.types import Tabular
 
@@ -61,6 +43,8 @@ _SCALED: Final = 300
 #: Scales are multiples of this many logarithms a base, so that tables serve several sequences.
 _SCALE_STEP: Final = 0.02
 _LEAST_TABLE: Final = 128
+#: Bytes that are there in any case.
+_LITTLE: Final = 1 << 22
 #: What a forced base that pairs counts for, in hundredths of kcal/mol: more than any structure has.
 _FORCED: Final = 2.0**32
 
@@ -144,12 +128,12 @@ class Ensemble(Tabular):
     @property
     def diversity(self) -> float:
         """Mean number of pairs that one of two structures has and the other has not."""
-        return diversity(self.table)
+        return described([self.table]).diversities[0]
 
     @property
     def marks(self) -> str:
         """What each base mostly does, by the signs of RNAfold."""
-        return probability_marks(self.table)
+        return described([self.table]).marks[0]
 
     def centroid(self) -> tuple[str, float]:
         """The structure that is nearest to all.
@@ -161,8 +145,8 @@ class Ensemble(Tabular):
         float
             Mean distance of structures from it.
         """
-        partners, distance = centroid(self.table)
-        return brackets(partners), distance
+        found = described([self.table])
+        return brackets(found.centroids)[0], found.distances[0]
 
     def most_expected_accuracy(self, gamma: float = 1.0) -> tuple[str, float]:
         """The structure of which most is expected to be right.
@@ -180,7 +164,7 @@ class Ensemble(Tabular):
             What is expected to be right of it.
         """
         partners, accuracy = most_expected_accuracy(self.table, gamma)
-        return brackets(partners), accuracy
+        return brackets([partners])[0], accuracy
 
 
 def mfe(
@@ -221,7 +205,7 @@ def mfe(
     settings = settings or FoldSettings()
     found = _folded(molecules_of(sequences, settings, restraints), settings, resolve(device, threads))
     return Folds(
-        [brackets(one.partners) for one in found],
+        brackets([one.partners for one in found]),
         np.array([energy_of(one.score) for one in found], np.float64),
     )
 
@@ -449,8 +433,9 @@ def codes_checked(sequence: str | bytes, number: int | str) -> NDArray[np.int8]:
 
 def check_memory(what: str, longest: Sequence[int], *, ensemble: bool) -> int:
     """Bytes that sequences of so many bases need at a time; Unsupported if there are fewer."""
-    need, free = sum(bytes_needed(bases, ensemble=ensemble) for bases in longest), free_bytes()
-    if need > free:
+    need = sum(bytes_needed(bases, ensemble=ensemble) for bases in longest)
+    # To ask what is free takes as long as a short sequence.
+    if need > _LITTLE and need > (free := free_bytes()):
         raise Unsupported(
             f"{what} of {max(longest):,} bases",
             why=f"{len(longest)} at a time need {need:,} bytes of memory, {free:,} are free",
@@ -549,16 +534,17 @@ def sum_molecules(
     for k, summed in zip(unfit, _sums(molecules, unfit, settings, wanted, target, None), strict=True):
         found[k] = summed, 0.0
     ensembles = []
+    structures = brackets([one.partners for one in best])
     for k, one in enumerate(best):
         summed, scale = found[k]
         logarithm = summed.logarithm + scale * molecules[k].codes.size
         ensembles.append(
             Ensemble(
-                structure=brackets(one.partners),
+                structure=structures[k],
                 energy=energy_of(one.score),
                 ensemble_energy=energy_of(logarithm * thermal),
                 table=PairTable(molecules[k].codes.size, summed.pairs, summed.probabilities),
-                samples=[brackets(partners) for partners in summed.drawn],
+                samples=brackets(summed.drawn),
                 frequency=math.exp(min(one.score / thermal - logarithm, 0.0)),
             )
         )
@@ -686,10 +672,39 @@ def loops_of(molecule: Molecule, structure: str, model: Model) -> list[Loop]:
     check_pairs(codes, partners, "structure")
     weighing = weigh(model, "scores", _table_size([molecule]))
     strands = strands_of([strand_of(molecule, weighing, 0.0)], 1, SCORES.one)
-    found = [_outermost(weighing.loops, strands, _pairs_within(partners, 0, codes.size))]
-    for i in np.flatnonzero(partners > np.arange(codes.size)).tolist():
-        found.append(_loop_within(model, weighing, strands, (i, int(partners[i])), partners))
+    found = []
+    for i in (-1, *np.flatnonzero(partners > np.arange(codes.size)).tolist()):
+        j = codes.size if i < 0 else int(partners[i])
+        score = loop_score(
+            weighing.loops, strands, weighing.rule, SCORES, partners.reshape(1, -1), 0, i, j, 0
+        )
+        inner = _pairs_within(partners, i + 1, j)
+        closing = None if i < 0 else (i, j)
+        found.append(Loop(_kind(closing, inner), closing, inner, energy_of(float(score))))
     return found
+
+
+def _kind(closing: tuple[int, int] | None, inner: Sequence[tuple[int, int]]) -> str:
+    """The kind of a loop."""
+    if closing is None or len(inner) != 1:
+        return "exterior" if closing is None else "multiloop" if inner else "hairpin"
+    sides = inner[0][0] - closing[0] - 1, closing[1] - inner[0][1] - 1
+    return "interior" if all(sides) else "bulge" if any(sides) else "stack"
+
+
+def energies_of(
+    molecules: Sequence[Molecule], structures: Sequence[NDArray[np.int32]], model: Model
+) -> list[float]:
+    """kcal/mol of a structure of each sequence, of the partners of its bases."""
+    weighing = weigh(model, "scores", _table_size(molecules))
+    strands = [strand_of(one, weighing, 0.0) for one in molecules]
+    laid_out = strands_of(strands, len(strands), SCORES.one, apart=True)
+    partners, scores = np.full((len(strands), laid_out.longest), -1, np.int32), np.empty(len(strands))
+    lengths = np.array([one.codes.size for one in molecules], np.int64)
+    for k, structure in enumerate(structures):
+        partners[k, : structure.size] = structure
+    score_kernel(weighing.rule, SCORES, weighing.loops, laid_out, lengths, partners, scores)
+    return list(map(energy_of, scores.tolist()))
 
 
 def _pairs_within(partners: NDArray[np.int32], first: int, last: int) -> list[tuple[int, int]]:
@@ -701,52 +716,3 @@ def _pairs_within(partners: NDArray[np.int32], first: int, last: int) -> list[tu
             place = int(partners[place])
         place += 1
     return found
-
-
-def _outward(loops: Any, strands: Any, i: int, j: int, column: int) -> float:
-    return float(loops.outward[outward_row(strands, pair_type(loops, strands, i, j, 0), i, j, 0), column])
-
-
-def _outermost(loops: Any, strands: Any, inner: list[tuple[int, int]]) -> Loop:
-    score = sum(_outward(loops, strands, i, j, EXTERIOR) for i, j in inner)
-    return Loop("exterior", None, inner, energy_of(score))
-
-
-def _loop_within(
-    model: Model, weighing: Any, strands: Any, closing: tuple[int, int], partners: NDArray[np.int32]
-) -> Loop:
-    """The loop that a pair closes."""
-    (i, j), loops = closing, weighing.loops
-    inner = _pairs_within(partners, i + 1, j)
-    row = inward_row(strands, pair_type(loops, strands, i, j, 0), i, j, 0)
-    if not inner:
-        score = float(hairpin_weight(loops, strands, SCORES, row, i, j, 0))
-        return Loop("hairpin", closing, inner, energy_of(score))
-    if len(inner) > 1:
-        unpaired = j - i - 1 - sum(q - p + 1 for p, q in inner)
-        score = float(loops.inward[row, CLOSING]) + unpaired * float(weighing.rule.unpaired)
-        score += sum(_outward(loops, strands, p, q, STEM) for p, q in inner)
-        return Loop("multiloop", closing, inner, energy_of(score))
-    p, q = inner[0]
-    size = p - i + j - q - 2
-    name = "stack" if size == 0 else "bulge" if p == i + 1 or q == j - 1 else "interior"
-    if size > LARGEST_LOOP:
-        # Recurrences have no such loops; a structure from elsewhere, or a centroid, can.
-        score = _long_loop(weighing, strands, closing, inner[0]) - longer_loop(model, size)
-    else:
-        score = float(loop_weight(loops, strands, SCORES, i, j, p, q, 0))
-    return Loop(name, closing, inner, energy_of(score))
-
-
-def _long_loop(weighing: Any, strands: Any, outer: tuple[int, int], inner: tuple[int, int]) -> float:
-    """Score of a loop of more than 30 bases, as if it had 30."""
-    (i, j), (p, q), loops = outer, inner, weighing.loops
-    left, right = p - i - 1, j - q - 1
-    within = inward_row(strands, pair_type(loops, strands, i, j, 0), i, j, 0)
-    if 0 in (left, right):
-        ends = float(loops.inward[within, BULGE]) + _outward(loops, strands, p, q, BULGE)
-        return ends + float(bulge(loops, LARGEST_LOOP))
-    column = ONE_SIDED if 1 in (left, right) else GENERIC
-    ends = float(loops.inward[within, column]) + _outward(loops, strands, p, q, column)
-    difference = min(abs(left - right), LARGEST_LOOP)
-    return ends + float(interior(loops, LARGEST_LOOP)) + float(asymmetry(loops, difference))

@@ -5,13 +5,17 @@ A module of its own: it knows neither energies nor files.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
 from plait.lang.compile import kernel
+
+_BRACKETS: Final = np.frombuffer(b".)(", np.uint8)
 
 
 class PairTable(NamedTuple):
@@ -28,11 +32,18 @@ class PairTable(NamedTuple):
         return np.array(found, np.float64)
 
 
-def brackets(partners: NDArray[Any]) -> str:
-    """A structure as text: a dot for an unpaired base."""
-    places = np.arange(partners.size)
-    codes = np.where(partners < 0, ord("."), np.where(partners > places, ord("("), ord(")")))
-    return codes.astype(np.uint8).tobytes().decode()
+def brackets(structures: Sequence[NDArray[Any]]) -> list[str]:
+    """Structures as text: a dot for an unpaired base."""
+    sizes = [partners.size for partners in structures]
+    partners = np.concatenate([np.empty(0, np.int32), *structures])
+    places = np.concatenate([np.empty(0, np.int64), *map(np.arange, sizes)])
+    return _texts(_BRACKETS[(partners >= 0) * (1 + (partners > places))], sizes)
+
+
+def _texts(signs: NDArray[np.uint8], sizes: Sequence[int]) -> list[str]:
+    """Signs one behind the other, as texts of so many."""
+    text = signs.tobytes().decode()
+    return [text[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
 def partners_of(structure: str, what: str = "structure") -> NDArray[np.int32]:
@@ -54,9 +65,43 @@ def partners_of(structure: str, what: str = "structure") -> NDArray[np.int32]:
     return found
 
 
-def probability_marks(table: PairTable) -> str:
-    """What a base mostly does, by the signs of RNAfold: ``.,|{}()``."""
-    behind, before = table.paired()
+class Described(NamedTuple):
+    """What tables of pairs say of their sequences.
+
+    What each base mostly does, by the signs of RNAfold, ``.,|{}()``; the mean number of pairs that one of two
+    structures has and the other has not; partners by pairs more probable than one half, and the mean distance
+    of structures from these.
+    """
+
+    marks: list[str]
+    diversities: list[float]
+    centroids: list[NDArray[np.int32]]
+    distances: list[float]
+
+
+def described(tables: Sequence[PairTable]) -> Described:
+    """What some tables of pairs say."""
+    sizes, counts = [one.bases for one in tables], [len(one.pairs) for one in tables]
+    first = np.cumsum([0, *sizes])
+    pairs = np.concatenate([np.empty((0, 2), np.int32), *(one.pairs for one in tables)])
+    share = np.concatenate([np.empty(0), *(one.probabilities for one in tables)])
+    places = pairs + np.repeat(first[:-1], counts)[:, None]
+    likely = share > 0.5
+    partners = np.full(first[-1], -1, np.int32)
+    for side in (0, 1):
+        partners[places[likely, side]] = pairs[likely, 1 - side]
+    apart, uncertain = np.where(likely, 1 - share, share), share * (1 - share)
+    ends = [slice(end - count, end) for count, end in zip(counts, accumulate(counts), strict=True)]
+    return Described(
+        _texts(_marks(*PairTable(int(first[-1]), places, share).paired()), sizes),
+        [float(2 * uncertain[mine].sum()) for mine in ends],
+        np.split(partners, first[1:-1])[: len(tables)],
+        [float(apart[mine].sum()) for mine in ends],
+    )
+
+
+def _marks(behind: NDArray[np.float64], before: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """What bases mostly do, of probabilities to pair with one behind and with one before."""
     paired = behind + before
     with np.errstate(invalid="ignore"):
         share = np.where(paired > 0, behind / paired, 0)
@@ -72,22 +117,7 @@ def probability_marks(table: PairTable) -> str:
         [ord(mark) for mark in ".(){}|"],
         ord(","),
     )
-    return marks.astype(np.uint8).tobytes().decode()
-
-
-def centroid(table: PairTable) -> tuple[NDArray[np.int32], float]:
-    """Pairs more probable than one half, and the mean distance of structures from it."""
-    partners = np.full(table.bases, -1, np.int32)
-    likely = table.probabilities > 0.5
-    for i, j in table.pairs[likely]:
-        partners[i], partners[j] = j, i
-    distance = np.where(likely, 1 - table.probabilities, table.probabilities).sum()
-    return partners, float(distance)
-
-
-def diversity(table: PairTable) -> float:
-    """Mean distance of two structures: pairs that one of them has."""
-    return float(2 * (table.probabilities * (1 - table.probabilities)).sum())
+    return marks.astype(np.uint8)
 
 
 def most_expected_accuracy(table: PairTable, gamma: float = 1.0) -> tuple[NDArray[np.int32], float]:

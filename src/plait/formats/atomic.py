@@ -116,10 +116,15 @@ class AtomicFile(WholeOrNot):
         """Remove the unfinished file; the target stays as it was. Does nothing once it is closed."""
         if not self._open:
             return
+        try:
+            # Removed before closing: while it is open it is locked, so that it is surely ours.
+            if _stands_at(self._temporary, self.stream.fileno()):
+                self._temporary.unlink(missing_ok=True)
+        except OSError:
+            self._open = False
+            raise
+        # Not before: what a signal has kept from being removed is removed when it is discarded again.
         self._open = False
-        # Removed before closing: while it is open it is locked, so that it is surely ours.
-        if _stands_at(self._temporary, self.stream.fileno()):
-            self._temporary.unlink(missing_ok=True)
         # Closing flushes what is left in the buffer; on a full disk that fails again, harmlessly.
         with suppress(OSError):
             self.stream.close()
@@ -194,23 +199,24 @@ def _no_folder(path: Path, linked: str, what: str, parent: Path) -> InvalidInput
 def _open_locked(path: Path, temporary: Path) -> BinaryIO:
     """A new file under the hidden name, locked; what a run that was killed has left there is removed."""
     while True:
-        stream = None
+        descriptor = None
         try:
             # Never what is there already, nor what a link leads to: others may write in this folder.
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY, 0o666)
-            stream = os.fdopen(descriptor, "wb", _BUFFER_BYTES)
             if not _lock(descriptor):
+                os.close(descriptor)
                 raise _busy(path)
             # Before it was locked, another run may have taken it for left over.
             if _stands_at(temporary, descriptor):
-                return stream
-            stream.close()
+                return os.fdopen(descriptor, "wb", _BUFFER_BYTES)
+            os.close(descriptor)
         except FileExistsError:
             _remove_left_over(path, temporary)
         except BaseException:
+            with suppress(OSError):
+                if descriptor is not None and _stands_at(temporary, descriptor):
+                    os.unlink(temporary)
             # Stopped by a signal, perhaps, when the file was there and nobody knew its descriptor.
-            if stream is not None:
-                stream.close()
             with suppress(OSError, InvalidInput):
                 _remove_left_over(path, temporary)
             raise

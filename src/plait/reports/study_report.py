@@ -30,6 +30,7 @@ from plait.reports.figure import (
     number_text,
     short_names,
 )
+from plait.reports.figures_repertoires import public_figures, subject_figures
 from plait.reports.figures_sharing import (
     correlation_figures,
     distribution_figures,
@@ -410,8 +411,9 @@ def _heat_map(name: str, caption: str, alt: str, values: list[dict[str, Any]], f
 
 
 def repertoire_figures(study: Results) -> list[StudyFigure]:
-    """Gene usage, CDR3 lengths and N composition."""
-    return [*gene_figures(study), _length_figure(study), _composition_figure(study)]
+    """Gene usage, rarefaction, CDR3 lengths and N composition."""
+    figures = [*gene_figures(study), *subject_figures(study)]
+    return [*figures, _length_figure(study), _composition_figure(study)]
 
 
 def _length_figure(study: Results) -> StudyFigure:
@@ -573,6 +575,7 @@ class StudyReport:
 def study_figures(study: Results) -> list[StudyFigure]:
     """All figures, in the order of the page; FormatError if a table is not what it should be."""
     return [
+        *public_figures(study),
         *driver_figures(study),
         *pgen_figures(study),
         *distribution_figures(study),

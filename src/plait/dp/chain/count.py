@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait.dp.chain.insertions import Occurrences, keep, start
+from plait.dp.chain.insertions import Occurrences, insert, keep, start
 from plait.dp.chain.rows import (
+    PerDiagonal,
+    PerInsertions,
+    PerModel,
     PositionRows,
     Span,
     add_match,
@@ -21,10 +24,20 @@ from plait.dp.chain.rows import (
     insert_middle,
     sum_vj,
 )
-from plait.dp.chain.tables import ALIVE_ROWS
-from plait.lang.algebras import choice, extend
-from plait.lang.compile import shared
-from plait.lang.lanes import PADDING, any_bits, load, lowest_bit, population, splat, store
+from plait.dp.chain.tables import ALIVE_ROWS, LINES
+from plait.lang.algebras import choice, extend, over_lanes
+from plait.lang.compile import by_type_of, shared
+from plait.lang.lanes import (
+    PADDING,
+    any_bits,
+    equal,
+    load,
+    lowest_bit,
+    population,
+    select,
+    splat,
+    store,
+)
 
 
 @shared
@@ -64,6 +77,16 @@ def mirror_arms(mirror: Any, masks: Any, length: int, most: int, arms: Any) -> N
 
 
 @shared
+def find_places(words: Any, length: int, scratch: Any) -> None:
+    """Fill `places`: for every word and base, the bits of the D gene positions that match it."""
+    for w in range(words.places.shape[0]):
+        for a in range(length):
+            scratch.places[w, PADDING + a] = words.places[w, scratch.masks[a]]
+        for x in range(PADDING + length, length + words.longest + 2 * PADDING):
+            scratch.places[w, x] = 0
+
+
+@shared
 def find_occurrences(lanes: Any, words: Any, j: int, pairs: int, length: int, scratch: Any) -> None:
     """Fill `alive` and `depth`: rows ``w * ALIVE_ROWS + 1 .. + depth[w]`` belong to word w.
 
@@ -71,24 +94,22 @@ def find_occurrences(lanes: Any, words: Any, j: int, pairs: int, length: int, sc
     """
     for w in range(words.places.shape[0]):
         automaton = Occurrences(words.every_start[w] if pairs > 0 else words.allowed_starts[j, w])
-        for a in range(length):
-            scratch.places[0, a] = words.places[w, scratch.masks[a]]
-        for x in range(length, length + words.longest + PADDING):
-            scratch.places[0, x] = 0
         for x in range(0, length, lanes.width):
             store(lanes, scratch.alive, w * ALIVE_ROWS, x, splat(lanes, start(automaton)))
-        scratch.depth[w] = read_all(lanes, words.longest, w * ALIVE_ROWS, length, scratch)
+        scratch.depth[w] = read_all(lanes, words.longest, w, length, scratch)
 
 
 @shared
-def read_all(lanes: Any, longest: int, row: int, length: int, scratch: Any) -> int:
-    """Read bases until no occurrence is left; returns how many were read before that."""
+def read_all(lanes: Any, longest: int, w: int, length: int, scratch: Any) -> int:
+    """Read bases until no occurrence of word w is left; returns how many were read before that."""
+    row = w * ALIVE_ROWS
     read = 0
     while read < longest:
         left = splat(lanes, 0)
         for x in range(0, length, lanes.width):
             before = load(lanes, scratch.alive, row + read, x)
-            after = keep(Occurrences(0), before, load(lanes, scratch.places, 0, x + read), splat(lanes, read))
+            places = load(lanes, scratch.places, w, PADDING + x + read)
+            after = keep(Occurrences(0), before, places, splat(lanes, read))
             left = left | after
             store(lanes, scratch.alive, row + read + 1, x, after)
         if any_bits(left) == 0:
@@ -183,25 +204,35 @@ def chain_item(kind: Any, alg: Any, tables: Any, texts: Any, item: int, scratch:
     most = min(length, tables.j_length[j])
     m_j = matched(tables.j_bases, j, most, scratch.masks, length - 1, -1)
     pairs = out.pair.shape[1]
-    find_occurrences(kind.lanes, tables.words, j, pairs, length, scratch)
+    find_places(tables.words, length, scratch)
+    if out.regions.shape[1] > 0 or visits_matches(kind.rows):
+        find_occurrences(kind.lanes, tables.words, j, pairs, length, scratch)
     if out.regions.shape[1] > 0:
         out.regions[item, 0] = m_v
         out.regions[item, 1] = m_j
         find_regions(tables, j, length, scratch, out.regions, item)
-    palindrome = tables.palindrome_row.shape[1] - 1
-    if palindrome > 0:
-        mirror_arms(tables.mirror, scratch.masks, length, palindrome, scratch.arms)
     levels = kind.insertion.levels
     last = min(length, m_v + levels - 1)
     first = max(0, length - m_j - levels + 1)
     span = Span(v, j, m_v, m_j, length, first, last)
+    sum_chain(kind.rows, kind, alg, tables, span, plain, scratch, out, item)
+    out.bound[item] = bound_of(levels, tables, span, scratch.masks, pairs)
+
+
+@shared
+def sum_over_matches(
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, plain: bool, scratch: Any, out: Any, item: int
+) -> None:
+    """`sum_chain` match by match of the D genes, all models or numbers of insertions of each in lanes."""
+    palindrome = tables.palindrome_row.shape[1] - 1
+    if palindrome > 0:
+        mirror_arms(tables.mirror, scratch.masks, span.length, palindrome, scratch.arms)
     fill_left(kind.rows, kind, alg, tables, span, scratch)
     after = fill_right(kind.rows, kind, alg, tables, span, plain, scratch)
     sum_paths(kind, alg, tables, span, after, scratch)
     write_counts(kind, alg, tables, span, scratch, out, item)
-    if pairs > 0:
+    if out.pair.shape[1] > 0:
         sum_two_d(kind, alg, tables, span, after, scratch, out, item)
-    out.bound[item] = bound_of(levels, tables, span, scratch.masks, pairs)
 
 
 @shared
@@ -355,6 +386,172 @@ def fill_behind(kind: Any, alg: Any, tables: Any, span: Any, second: int, after:
         for x in range(inner.shape[1]):
             scratch.middle[c, x] = inner[0, x] if found else alg.zero
     insert_middle(kind.rows, kind, alg, tables, span, scratch)
+
+
+#: Rows of `ChainScratch.lines`: what V and J give where they end and begin, the weights of bases, all that
+#: comes before and after each position (behind V alone in `_SINGLE`), before a D whose first base, or another
+#: one, stands there, and from `_FOLLOWS` on after a D with so many bases behind its gene.
+_FROM_V, _FROM_J, _WEIGHT, _LEFT, _RIGHT, _SINGLE, _STARTS, _ENTERS, _FOLLOWS = range(LINES)
+
+
+@shared
+def sum_over_diagonals(
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, plain: bool, scratch: Any, out: Any, item: int
+) -> None:
+    """`sum_chain` of one model, positions in lanes: all matches of a D gene that a lane can hold at once."""
+    lanes = kind.lanes
+    lines = scratch.lines
+    fill_lines(kind, alg, tables, span, plain, scratch)
+    begun = fill_starts(lanes, alg, tables, span, scratch)
+    deleted = splat(lanes, alg.zero)
+    none = deleted
+    for x in range(PADDING, PADDING + span.last + 1, lanes.width):
+        either = extend(alg, load(lanes, lines, _LEFT, x), load(lanes, lines, _RIGHT, x))
+        deleted = choice(alg, deleted, either)
+        none = choice(alg, none, extend(alg, load(lanes, lines, _SINGLE, x), load(lanes, lines, _FROM_J, x)))
+    genes = tables.words.length.size
+    for f in range(genes):
+        found = splat(lanes, alg.zero)
+        if tables.allowed[span.j, f] != 0:
+            found = choice(alg, begun, sum_matches(lanes, alg, tables, span, f, scratch))
+        scratch.total[f, 0] = over_lanes(alg, found)
+    scratch.total[genes, 0] = over_lanes(alg, deleted)
+    scratch.total[genes + 1, 0] = over_lanes(alg, none)
+    write_counts(kind, alg, tables, span, scratch, out, item)
+
+
+@shared
+def fill_lines(kind: Any, alg: Any, tables: Any, span: Any, plain: bool, scratch: Any) -> None:
+    """What comes before and after each position: the insertions on all positions of a group together."""
+    lanes = kind.lanes
+    lines = scratch.lines
+    for line in range(lines.shape[0]):
+        for x in range(0, span.length + 1 + 2 * PADDING, lanes.width):
+            store(lanes, lines, line, x, splat(lanes, alg.zero))
+    for a in range(span.m_v + 1):
+        lines[_FROM_V, PADDING + a] = tables.level_weights[tables.v_row[span.v, a], 0]
+    for kept in range(span.m_j + 1):
+        lines[_FROM_J, PADDING + span.length - kept] = tables.level_weights[tables.j_row[span.j, kept], 0]
+    for i in range(0 if plain else span.length):
+        lines[_WEIGHT, PADDING + i] = scratch.weight[i]
+    same = tables.left_lane.size == 0
+    left = 0 if same else tables.left_lane[0]
+    single = 0 if same else tables.single_lane[0]
+    for x in range(0, span.last + 1, lanes.width):
+        value = inserted(kind, alg, lines, _FROM_V, x, min(left, x + lanes.width - 1), -1, plain)
+        store(lanes, lines, _LEFT, PADDING + x, value)
+        if single != left:
+            value = inserted(kind, alg, lines, _FROM_V, x, min(single, x + lanes.width - 1), -1, plain)
+        store(lanes, lines, _SINGLE, PADDING + x, value)
+    right = 0 if same else tables.right_lane[0]
+    for x in range(span.first, span.length + 1, lanes.width):
+        value = inserted(kind, alg, lines, _FROM_J, x, min(right, span.length - x), 1, plain)
+        store(lanes, lines, _RIGHT, PADDING + x, value)
+        for p in range(tables.palindrome_row.shape[1]):
+            follows = extend(alg, value, splat(lanes, tables.end_weights[1 + p, 0]))
+            store(lanes, lines, _FOLLOWS + p, PADDING + x, follows)
+
+
+@shared
+def inserted(kind: Any, alg: Any, lines: Any, line: int, x: int, most: int, step: int, plain: bool) -> Any:
+    """Up to `most` insertions between each position of a group and where a gene ends, in direction `step`."""
+    lanes = kind.lanes
+    value = load(lanes, lines, line, PADDING + x + step * most)
+    for k in range(most - 1, -1, -1):
+        entered = load(lanes, lines, line, PADDING + x + step * k)
+        if plain:
+            value = choice(alg, entered, value)
+        else:
+            weight = load(lanes, lines, _WEIGHT, PADDING + x + (k if step > 0 else -k - 1))
+            value = insert(kind.insertion, alg, entered, value, weight)
+    return value
+
+
+@shared
+def fill_starts(lanes: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> Any:
+    """What comes before a D, with palindromic bases, too; sums of those behind which no base follows.
+
+    p of them stand there if they are the reverse complement of whatever follows them.
+    """
+    lines = scratch.lines
+    symbols = scratch.symbols
+    palindrome = tables.palindrome_row.shape[1] - 1
+    for i in range(span.length):
+        symbols[0, PADDING + i] = scratch.masks[i]
+        symbols[1, PADDING + i] = tables.mirror[scratch.masks[i]]
+    for x in range(span.length, span.length + PADDING):
+        symbols[0, PADDING + x] = 0
+        symbols[1, PADDING + x] = 0
+    none = splat(lanes, alg.zero)
+    begun = none
+    for x in range(0, min(span.length, span.last + palindrome) + 1, lanes.width):
+        enters = extend(alg, load(lanes, lines, _LEFT, PADDING + x), splat(lanes, tables.end_weights[1, 0]))
+        mirrored = none
+        alike = splat(lanes, -1)
+        for p in range(1, min(palindrome, x + lanes.width - 1, span.length - x) + 1):
+            before = load(lanes, symbols, 0, PADDING + x - p)
+            after = load(lanes, symbols, 1, PADDING + x + p - 1)
+            alike = select(equal(before & after, splat(lanes, 0)), splat(lanes, 0), alike)
+            left = load(lanes, lines, _LEFT, PADDING + x - p)
+            left = extend(alg, left, splat(lanes, tables.end_weights[1 + p, 0]))
+            mirrored = choice(alg, mirrored, select(equal(alike, splat(lanes, 0)), none, left))
+        store(lanes, lines, _ENTERS, PADDING + x, enters)
+        store(lanes, lines, _STARTS, PADDING + x, choice(alg, enters, mirrored))
+        begun = choice(alg, begun, extend(alg, mirrored, load(lanes, lines, _FOLLOWS, PADDING + x)))
+    return begun
+
+
+@shared
+def sum_matches(lanes: Any, alg: Any, tables: Any, span: Any, f: int, scratch: Any) -> Any:
+    """Sums over all matches of a D gene, by lanes, with what stands before and after them.
+
+    A lane holds the matches on one diagonal that end with base s of the gene: at position x + s, behind
+    which a J may come from `first` on.
+    """
+    length = tables.joined_length[f]
+    extended = tables.region_right[f] - tables.region_left[f] - 1
+    total = splat(lanes, alg.zero)
+    for x in range(1 - length, span.last + tables.palindrome_row.shape[1], lanes.width):
+        s = max(0, 1 - lanes.width - x)
+        most = min(length, span.length - x)
+        value = splat(lanes, alg.zero)
+        while s < min(most, span.first - x - lanes.width):
+            value = read_base(lanes, alg, tables, f, s, x, value, scratch)
+            s += 1
+        while s < most:
+            value = read_base(lanes, alg, tables, f, s, x, value, scratch)
+            after = load(lanes, scratch.lines, _FOLLOWS + max(0, s - extended), PADDING + x + s + 1)
+            total = choice(alg, total, extend(alg, value, after))
+            s += 1
+    return total
+
+
+@shared
+def read_base(lanes: Any, alg: Any, tables: Any, f: int, s: int, x: int, value: Any, scratch: Any) -> Any:
+    """Matches on diagonals from x on that reach base s of a D gene: longer ones, and one that begins."""
+    start = load(lanes, scratch.lines, _STARTS if s == 0 else _ENTERS, PADDING + x + s)
+    bit = 1 << (tables.words.first[f] + tables.joined_left[f] + s)
+    met = load(lanes, scratch.places, tables.words.word[f], PADDING + x + s) & splat(lanes, bit)
+    return select(equal(met, splat(lanes, 0)), splat(lanes, alg.zero), choice(alg, value, start))
+
+
+@shared
+def _yes(rows: Any) -> bool:
+    return True
+
+
+@shared
+def _no(rows: Any) -> bool:
+    return False
+
+
+#: Whether `sum_chain` needs the occurrences of D genes.
+visits_matches = by_type_of({PerModel: _yes, PerInsertions: _yes, PerDiagonal: _no})
+
+#: All counts of a junction, written to row `item` of the output.
+sum_chain = by_type_of(
+    {PerModel: sum_over_matches, PerInsertions: sum_over_matches, PerDiagonal: sum_over_diagonals}
+)
 
 
 @shared

@@ -16,8 +16,16 @@ from numpy.typing import NDArray
 from plait.devices.target import Problem, Target, interpreted, over_threads, stretches
 from plait.dp.chain.count import chain_item, enumerate_item
 from plait.dp.chain.graphs import CodedJunctions, GraphParts
-from plait.dp.chain.rows import Kind
-from plait.dp.chain.tables import ALIVE_ROWS, D_BITS, ChainOutput, ChainScratch, ChainTables, Junctions
+from plait.dp.chain.rows import Kind, PerDiagonal, PerModel
+from plait.dp.chain.tables import (
+    ALIVE_ROWS,
+    D_BITS,
+    LINES,
+    ChainOutput,
+    ChainScratch,
+    ChainTables,
+    Junctions,
+)
 from plait.dp.chain.weigh import PairScratch, WeightedChain, WeightedScratch, weigh_kernel
 from plait.errors import Unsupported
 from plait.lang.algebras import PROBABILITY
@@ -92,7 +100,7 @@ def make_scratch(alg: Any, tables: ChainTables, longest: int) -> ChainScratch:
     pairs = rows if tables.pair_allowed.any() else 1
     return ChainScratch(
         masks=np.zeros(rows, np.int64),
-        places=np.zeros((1, padded(longest) + D_BITS + PADDING), np.int64),
+        places=np.zeros((words, padded(longest) + D_BITS + 2 * PADDING), np.int64),
         alive=np.zeros((words * ALIVE_ROWS, padded(longest) + PADDING), np.int64),
         depth=np.zeros(words, np.int64),
         weight=np.zeros(rows, dtype),
@@ -108,6 +116,8 @@ def make_scratch(alg: Any, tables: ChainTables, longest: int) -> ChainScratch:
         carry=np.zeros((genes + 2, padded(rows) + models + PADDING), dtype),
         middle=np.zeros((pairs, models), dtype),
         behind=np.zeros((pairs, lead + models), dtype),
+        symbols=np.zeros((2, padded(rows) + 3 * PADDING), np.int64),
+        lines=np.zeros((LINES - 1 + tables.palindrome_row.shape[1], padded(rows) + 3 * PADDING), dtype),
         lead=lead,
     )
 
@@ -131,6 +141,8 @@ def _run_enumeration(
 def _count(call: Any, batch: CountBatch, target: Target) -> ChainOutput:
     kind, alg, tables, texts, out = batch
     longest = int(texts.length.max(initial=0))
+    if isinstance(kind.rows, PerModel) and tables.out_lane.size == 1 and not out.pair.shape[1]:
+        kind = kind._replace(rows=PerDiagonal())
 
     def run(stretch: tuple[int, int]) -> None:
         call(kind, alg, tables, texts, *stretch, make_scratch(alg, tables, longest), out)

@@ -28,11 +28,15 @@ class PerInsertions(NamedTuple):
     models: Any
 
 
+class PerDiagonal(NamedTuple):
+    """There is one model; lane x is position x of the junction, or diagonal x of it and a D gene."""
+
+
 class Kind(NamedTuple):
     """Everything about a chain run that is fixed when it is compiled.
 
-    `insertion` is the recurrence of the junctions, `rows` is `PerModel` or `PerInsertions`, `lanes` the width
-    of lane groups.
+    `insertion` is the recurrence of the junctions, `rows` is `PerModel`, `PerInsertions` or `PerDiagonal`,
+    `lanes` the width of lane groups.
     """
 
     insertion: Any

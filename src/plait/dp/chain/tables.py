@@ -28,6 +28,8 @@ CHOICE_FIELDS = ("v", "d", "j", "v_deletion", "d5_deletion", "d3_deletion", "j_d
 D_BITS = 62
 #: Rows of `ChainScratch.alive` per word: one for each number of symbols read.
 ALIVE_ROWS = D_BITS + 1
+#: Rows of `ChainScratch.lines`; the last one is there for each number of palindromic symbols.
+LINES = 9
 
 
 class Junctions(NamedTuple):
@@ -135,7 +137,7 @@ class ChainScratch(NamedTuple):
     """Working memory of one worker.
 
     Rows f of `total` and `carry` belong to D gene f, the last two rows to a fully deleted D gene and to
-    no D gene.
+    no D gene. `places`, `symbols` and `lines` have `plait.lang.lanes.PADDING` columns before position 0.
     """
 
     masks: Any
@@ -155,6 +157,8 @@ class ChainScratch(NamedTuple):
     carry: Any
     middle: Any
     behind: Any
+    symbols: Any
+    lines: Any
     lead: Any
 
 

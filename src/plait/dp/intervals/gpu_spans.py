@@ -19,8 +19,10 @@ from plait.dp.intervals.loops import (
     CLOSING,
     EXTERIOR,
     GENERIC,
+    INWARD,
     LARGEST_LOOP,
     ONE_SIDED,
+    OUTWARD,
     SMALLEST_HAIRPIN,
     STEM,
     TWO_THREE,
@@ -33,6 +35,7 @@ from plait.dp.intervals.loops import (
     interior,
     inward,
     inward_row,
+    keep_ends,
     outward,
     outward_row,
     pair_type,
@@ -61,7 +64,7 @@ FIRST: Final = SMALLEST_HAIRPIN + 1
 #: Spans that a loop may reach back, a power of two.
 _BACK: Final = 64
 #: Rows of memory, by spans: as those of `plait.dp.intervals.rows`, and then loops by size, M2, R and M.
-_GENERIC_ROWS, _ONE_SIDED_ROWS, _TWO_THREE_ROWS, _BULGE_ROWS = 0, _BACK, 2 * _BACK, 3 * _BACK
+_GENERIC_ROWS, _ONE_SIDED_ROWS, _BULGE_ROWS, _TWO_THREE_ROWS = 0, _BACK, 2 * _BACK, 3 * _BACK
 _SUMS: Final = 4 * _BACK
 _TWO: Final = _SUMS + 4 * RING
 _SINGLE: Final = _TWO + 4
@@ -173,27 +176,75 @@ def clear(work: Any, first: Any, blocks: Any) -> None:
 
 
 @shared
+def add_by_size(work: Any, span: Any, i: Any, way: Any) -> Any:
+    """Interior loops by size, as far as they are this warp's, which keeps them; `way` as in `sum_generic`."""
+    rule, alg, weights, rows, j = work.rule, work.alg, work.weights, work.rows, i + span
+    here, last = _SUMS + (span & 3) * RING, _SUMS + ((span - 2 * way) & 3) * RING
+    largest = min(LARGEST_LOOP, span - SMALLEST_HAIRPIN - 3 if way > 0 else work.n - span - 3)
+    found = alg.zero
+    for u in range(4 + work.part, largest + 1, work.parts):
+        row = _GENERIC_ROWS + ((span - (2 + u) * way) & (_BACK - 1))
+        left = beyond(work, row, i, j, 3, u - 1, way)
+        right = beyond(work, row, i, j, u - 1, 3, way) if u > 4 else alg.zero
+        within = beyond(work, last + u - 2, i, j, 1, 1, way) if u > 5 else alg.zero
+        value = widen(rule, alg, within, left, right, asymmetry(weights, u - 4))
+        store(OneLane(1), rows, here + u, i, value)
+        if u > 5:
+            found = close(rule, alg, found, value, interior(weights, u))
+    return found
+
+
+@shared
+def beyond(work: Any, row: Any, i: Any, j: Any, left: Any, right: Any, way: Any) -> Any:
+    """A value of memory of the cell so many bases within or around a cell, or zero where there is none."""
+    if way > 0 or (i >= left and j + right < work.n):
+        return load(OneLane(1), work.rows, row, i + left * way)
+    return work.alg.zero
+
+
+@shared
+def end_weight(weights: Any, row: Any, kind: Any, way: Any) -> Any:
+    """What a pair adds to the loop within it, or to the one around it."""
+    return inward(weights, row, kind) if way > 0 else outward(weights, row, kind)
+
+
+@shared
+def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any, way: Any) -> Any:
+    """Besides, interior loops of one base on one side, of two and three, and longer bulges."""
+    rule, alg, weights, j, back = work.rule, work.alg, work.weights, i + span, _BACK - 1
+    largest = min(LARGEST_LOOP, span - SMALLEST_HAIRPIN - 3) if way > 0 else LARGEST_LOOP
+    found = alg.zero
+    for k in range(3 + work.part, largest, work.parts):
+        at = _ONE_SIDED_ROWS + ((span - (3 + k) * way) & back)
+        left, right = beyond(work, at, i, j, 2, k + 1, way), beyond(work, at, i, j, k + 1, 2, way)
+        step = extend(alg, interior(weights, k + 1), asymmetry(weights, k - 1))
+        found = beside(rule, alg, found, left, right, step)
+    total = close(rule, alg, total, found, end_weight(weights, row, ONE_SIDED, way))
+    found = alg.zero
+    for k in range(2 + work.part, largest + 1, work.parts):
+        at = _BULGE_ROWS + ((span - (2 + k) * way) & back)
+        left, right = beyond(work, at, i, j, 1, k + 1, way), beyond(work, at, i, j, k + 1, 1, way)
+        found = beside(rule, alg, found, left, right, bulge(weights, k))
+    total = close(rule, alg, total, found, end_weight(weights, row, BULGE, way))
+    if work.part == 9 % work.parts and largest >= 5:
+        at = _TWO_THREE_ROWS + ((span - 7 * way) & back)
+        left, right = beyond(work, at, i, j, 3, 4, way), beyond(work, at, i, j, 4, 3, way)
+        loop = extend(alg, interior(weights, 5), asymmetry(weights, 1))
+        found = beside(rule, alg, alg.zero, left, right, loop)
+        total = close(rule, alg, total, found, end_weight(weights, row, TWO_THREE, way))
+    return total
+
+
+@shared
 def add_loops(work: Any, span: Any, i: Any) -> Any:
     """C of a cell, as far as it is this warp's; loops by size are kept whether or not it pairs."""
     rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
-    one, j = OneLane(1), i + span
-    largest = min(LARGEST_LOOP, span - SMALLEST_HAIRPIN - 3)
-    here, last = _SUMS + (span & 3) * RING, _SUMS + ((span - 2) & 3) * RING
-    generic = alg.zero
-    for u in range(4 + work.part, largest + 1, work.parts):
-        inner = _GENERIC_ROWS + ((span - 2 - u) & (_BACK - 1))
-        left = load(one, rows, inner, i + 3)
-        right = load(one, rows, inner, i + u - 1) if u > 4 else alg.zero
-        within = load(one, rows, last + u - 2, i + 1) if u > 5 else alg.zero
-        value = widen(rule, alg, within, left, right, asymmetry(weights, u - 4))
-        store(one, rows, here + u, i, value)
-        if u > 5:
-            generic = close(rule, alg, generic, value, interior(weights, u))
+    one, j, generic = OneLane(1), i + span, add_by_size(work, span, i, 1)
     kind = pair_type(weights, strands, i, j, work.g)
     if not ((kind != 0) & allowed(strands, i, j, work.g)):
         return alg.zero
     row = inward_row(strands, kind, i, j, work.g)
-    total = add_beside(work, span, i, row, extend(alg, generic, inward(weights, row, GENERIC)))
+    total = add_beside(work, span, i, row, extend(alg, generic, inward(weights, row, GENERIC)), 1)
     for t in range(work.part, 7, work.parts):
         left, right = small_sides(t)
         p, q = i + 1 + left, j - 1 - right
@@ -216,33 +267,6 @@ def small_sides(number: Any) -> Any:
     """Unpaired bases on the left and on the right of a small loop: up to two each, but not none and two."""
     left = (number + 1) // 3
     return left, number - 2 * left
-
-
-@shared
-def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any) -> Any:
-    """Besides, interior loops of one base on one side, of two and three, and longer bulges."""
-    rule, alg, weights, rows, one = work.rule, work.alg, work.weights, work.rows, OneLane(1)
-    largest = min(LARGEST_LOOP, span - SMALLEST_HAIRPIN - 3)
-    found = alg.zero
-    for k in range(3 + work.part, largest, work.parts):
-        inner = _ONE_SIDED_ROWS + ((span - 3 - k) & (_BACK - 1))
-        left, right = load(one, rows, inner, i + 2), load(one, rows, inner, i + 1 + k)
-        step = extend(alg, interior(weights, k + 1), asymmetry(weights, k - 1))
-        found = beside(rule, alg, found, left, right, step)
-    total = close(rule, alg, total, found, inward(weights, row, ONE_SIDED))
-    found = alg.zero
-    for k in range(2 + work.part, largest + 1, work.parts):
-        inner = _BULGE_ROWS + ((span - 2 - k) & (_BACK - 1))
-        left, right = load(one, rows, inner, i + 1), load(one, rows, inner, i + 1 + k)
-        found = beside(rule, alg, found, left, right, bulge(weights, k))
-    total = close(rule, alg, total, found, inward(weights, row, BULGE))
-    if work.part == 9 % work.parts and largest >= 5:
-        inner = _TWO_THREE_ROWS + ((span - 7) & (_BACK - 1))
-        left, right = load(one, rows, inner, i + 3), load(one, rows, inner, i + 4)
-        loop = extend(alg, interior(weights, 5), asymmetry(weights, 1))
-        found = beside(rule, alg, alg.zero, left, right, loop)
-        total = close(rule, alg, total, found, inward(weights, row, TWO_THREE))
-    return total
 
 
 def _add_listed(alg: Any, work: Any, span: Any, i: Any) -> Any:
@@ -321,8 +345,7 @@ list_stem = by_type_of({SaturatingMaxPlus: _list_if_better, Probability: _list_n
 list_none = by_type_of({SaturatingMaxPlus: _empty_list, Probability: _no_list})
 
 
-@shared
-def finish_cell(work: Any, span: Any, i: Any, share: Any) -> None:
+def _finish_cell(way: Any, work: Any, span: Any, i: Any, share: Any) -> None:
     """Add the shares up, from a number on, and keep what longer spans need."""
     rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
     one, cells, j, here = OneLane(1), work.cells, i + span, span & (_BACK - 1)
@@ -332,10 +355,7 @@ def finish_cell(work: Any, span: Any, i: Any, share: Any) -> None:
     stem = extend(alg, value, outward(weights, row, STEM))
     store(one, cells.closed, work.b, place(cells, span, i), value)
     store(one, cells.stems, work.b, place(cells, span, i), stem)
-    store(one, rows, _GENERIC_ROWS + here, i, extend(alg, value, outward(weights, row, GENERIC)))
-    store(one, rows, _ONE_SIDED_ROWS + here, i, extend(alg, value, outward(weights, row, ONE_SIDED)))
-    store(one, rows, _TWO_THREE_ROWS + here, i, extend(alg, value, outward(weights, row, TWO_THREE)))
-    store(one, rows, _BULGE_ROWS + here, i, extend(alg, value, outward(weights, row, BULGE)))
+    keep_ends(alg, weights, OUTWARD, row, rows, _BACK, here, i, value)
     below = load(one, rows, _TWO + ((span - 1) & 3), i + 1)
     store(one, rows, _TWO + (span & 3), i, two_stems(rule, alg, below, split))
     shorter = load(one, rows, _SINGLE + ((span - 1) & 3), i)
@@ -354,26 +374,6 @@ def added_up(work: Any, share: Any) -> Any:
     for part in range(1, work.parts):
         found = choice(work.alg, found, work.shares[share + part, work.lane])
     return found
-
-
-@shared
-def fill_span(work: Any, span: Any, first: Any, blocks: Any) -> None:
-    """All cells of a span: those of every so many-th tile, beginning with `first`, are this block's."""
-    end, each = work.n - span, _SHARES // work.parts
-    tiles = -(-end // WARP)
-    for some in range(first, tiles, blocks * each):
-        for tile in range(min(each, -(-(tiles - some) // blocks))):
-            i = (some + tile * blocks) * WARP + work.lane
-            if i < end:
-                share = tile * work.parts + work.part
-                work.shares[share, work.lane] = add_loops(work, span, i)
-                work.shares[_SHARES + share, work.lane] = add_splits(work.alg, work, span, i)
-        cuda.syncthreads()
-        for tile in range(work.part, each, work.parts):
-            i = (some + tile * blocks) * WARP + work.lane
-            if i < end:
-                finish_cell(work, span, i, tile * work.parts)
-        cuda.syncthreads()
 
 
 @shared
@@ -400,71 +400,36 @@ def outer_weight(work: Any, i: Any, j: Any) -> Any:
 
 
 @shared
-def sum_exterior(work: Any) -> None:
-    """X of a sequence by one block."""
+def sum_ends(work: Any, table: Any, way: Any) -> None:
+    """X of a sequence by one block, or derivatives by X, of which that by X[0] is one."""
     one, rule, alg, cells, n = OneLane(1), work.rule, work.alg, work.cells, work.n
     thread, threads = work.part * WARP + work.lane, work.parts * WARP
     total = alg.one
     if thread == 0:
-        store(one, cells.exterior, work.b, n, total)
+        store(one, table, work.b, n if way > 0 else 0, total)
     cuda.syncthreads()
-    for i in range(n - 1, -1, -1):
+    for bases in range(1, n + 1):
         found = alg.zero
-        for k in range(i + FIRST + thread, n, threads):
-            value = load(one, cells.closed, work.b, place(cells, k - i, i))
-            behind = extend(alg, outer_weight(work, i, k), load(one, cells.exterior, work.b, k + 1))
-            found = close(rule, alg, found, value, behind)
-        total = choice(alg, leave(rule, alg, total), over_block(work, found, i & 1))
+        for span in range(FIRST + thread, bases, threads):
+            i = n - bases if way > 0 else bases - 1 - span
+            value = load(one, cells.closed, work.b, place(cells, span, i))
+            other = load(one, table, work.b, i + span + 1 if way > 0 else i)
+            found = close(rule, alg, found, value, extend(alg, outer_weight(work, i, i + span), other))
+        total = choice(alg, leave(rule, alg, total), over_block(work, found, bases & 1))
         if thread == 0:
-            store(one, cells.exterior, work.b, i, total)
-
-
-@shared
-def sum_before(work: Any) -> None:
-    """Derivatives by X of a sequence by one block; that by X[0] is one."""
-    one, rule, alg, cells, n = OneLane(1), work.rule, work.alg, work.cells, work.n
-    thread, threads = work.part * WARP + work.lane, work.parts * WARP
-    total = alg.one
-    if thread == 0:
-        store(one, work.by.exterior, work.b, 0, total)
-    cuda.syncthreads()
-    for j in range(1, n + 1):
-        found = alg.zero
-        for i in range(thread, j - FIRST, threads):
-            value = load(one, cells.closed, work.b, place(cells, j - 1 - i, i))
-            before = extend(alg, outer_weight(work, i, j - 1), load(one, work.by.exterior, work.b, i))
-            found = close(rule, alg, found, value, before)
-        total = choice(alg, leave(rule, alg, total), over_block(work, found, j & 1))
-        if thread == 0:
-            store(one, work.by.exterior, work.b, j, total)
-
-
-@shared
-def at_start(work: Any, row: Any, i: Any, inside: Any) -> Any:
-    """A value of memory, or zero where there is none."""
-    return load(OneLane(1), work.rows, row, i) if inside else work.alg.zero
+            store(one, table, work.b, n - bases if way > 0 else bases, total)
 
 
 @shared
 def add_around(work: Any, span: Any, i: Any) -> Any:
     """The derivative by C of a cell, as far as it is this warp's; loops by size are kept in any case."""
-    rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
+    rule, alg, weights, strands = work.rule, work.alg, work.weights, work.strands
     one, cells, n, j = OneLane(1), work.cells, work.n, i + span
-    here, last = _SUMS + (span & 3) * RING, _SUMS + ((span + 2) & 3) * RING
-    generic = alg.zero
-    for u in range(4 + work.part, min(LARGEST_LOOP, n - span - 3) + 1, work.parts):
-        outer = _GENERIC_ROWS + ((span + 2 + u) & (_BACK - 1))
-        left = at_start(work, outer, i - 3, i >= 3 and j + u <= n)
-        right = at_start(work, outer, i - u + 1, u > 4 and i + 1 >= u and j + 3 < n)
-        around = at_start(work, last + u - 2, i - 1, u > 5 and i > 0 and j + 1 < n)
-        value = widen(rule, alg, around, left, right, asymmetry(weights, u - 4))
-        store(one, rows, here + u, i, value)
-        if u > 5:
-            generic = close(rule, alg, generic, value, interior(weights, u))
+    generic = add_by_size(work, span, i, -1)
     if load(one, cells.closed, work.b, place(cells, span, i)) == alg.zero:
         return alg.zero
     row = outward_row(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
-    total = add_beside_around(work, span, i, row, extend(alg, generic, outward(weights, row, GENERIC)))
+    total = add_beside(work, span, i, row, extend(alg, generic, outward(weights, row, GENERIC)), -1)
     inner = pair_type(weights, strands, j, i, work.g)
     for t in range(work.part, 7, work.parts):
         left, right = small_sides(t)
@@ -488,35 +453,6 @@ def add_around(work: Any, span: Any, i: Any) -> Any:
 
 
 @shared
-def add_beside_around(work: Any, span: Any, i: Any, row: Any, total: Any) -> Any:
-    """Besides, interior loops around of one base on one side, of two and three, and longer bulges."""
-    rule, alg, weights, n, j = work.rule, work.alg, work.weights, work.n, i + span
-    found = alg.zero
-    for k in range(3 + work.part, LARGEST_LOOP, work.parts):
-        outer = _ONE_SIDED_ROWS + ((span + 3 + k) & (_BACK - 1))
-        left = at_start(work, outer, i - 2, i >= 2 and j + k + 1 < n)
-        right = at_start(work, outer, i - 1 - k, i > k and j + 2 < n)
-        step = extend(alg, interior(weights, k + 1), asymmetry(weights, k - 1))
-        found = beside(rule, alg, found, left, right, step)
-    total = close(rule, alg, total, found, outward(weights, row, ONE_SIDED))
-    found = alg.zero
-    for k in range(2 + work.part, LARGEST_LOOP + 1, work.parts):
-        outer = _BULGE_ROWS + ((span + 2 + k) & (_BACK - 1))
-        left = at_start(work, outer, i - 1, i >= 1 and j + k + 1 < n)
-        right = at_start(work, outer, i - 1 - k, i > k and j + 1 < n)
-        found = beside(rule, alg, found, left, right, bulge(weights, k))
-    total = close(rule, alg, total, found, outward(weights, row, BULGE))
-    if work.part == 8 % work.parts:
-        outer = _TWO_THREE_ROWS + ((span + 7) & (_BACK - 1))
-        left = at_start(work, outer, i - 3, i >= 3 and j + 4 < n)
-        right = at_start(work, outer, i - 4, i >= 4 and j + 3 < n)
-        loop = extend(alg, interior(weights, 5), asymmetry(weights, 1))
-        found = beside(rule, alg, alg.zero, left, right, loop)
-        total = close(rule, alg, total, found, outward(weights, row, TWO_THREE))
-    return total
-
-
-@shared
 def add_before(work: Any, span: Any, i: Any) -> Any:
     """The derivative by M of a cell, as far as it comes from S and is this warp's."""
     cells, m, step = work.cells, FIRST + work.part, (work.cells.step - 1) * work.parts
@@ -528,8 +464,7 @@ def add_before(work: Any, span: Any, i: Any) -> Any:
     )
 
 
-@shared
-def finish_around(work: Any, span: Any, i: Any, share: Any) -> None:
+def _finish_around(way: Any, work: Any, span: Any, i: Any, share: Any) -> None:
     """Add the shares up, from a number on, and keep what is needed; weights of pairs take the place of C."""
     rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
     one, cells, n, j = OneLane(1), work.cells, work.n, i + span
@@ -544,7 +479,8 @@ def finish_around(work: Any, span: Any, i: Any, share: Any) -> None:
             closing = inward(weights, inward_row(strands, kind, i - 1, j + 1, work.g), CLOSING)
             around = load(one, work.by.closed, work.b, place(cells, span + 2, i - 1))
             by_two = close(rule, alg, by_two, around, closing)
-    single = one_stem(rule, alg, at_start(work, _SINGLE + after, i, j + 1 < n), by_multi)
+    longer = load(one, rows, _SINGLE + after, i) if j + 1 < n else alg.zero
+    single = one_stem(rule, alg, longer, by_multi)
     store(one, rows, _MULTI + here, i, by_multi)
     store(one, rows, _TWO + here, i, by_two)
     store(one, rows, _SINGLE + here, i, single)
@@ -560,15 +496,33 @@ def finish_around(work: Any, span: Any, i: Any, share: Any) -> None:
     total = times_paired(strands, alg, 0, total, i, j, work.g)
     store(one, work.by.closed, work.b, place(cells, span, i), total)
     row, here = inward_row(strands, kind, i, j, work.g), span & (_BACK - 1)
-    store(one, rows, _GENERIC_ROWS + here, i, extend(alg, total, inward(weights, row, GENERIC)))
-    store(one, rows, _ONE_SIDED_ROWS + here, i, extend(alg, total, inward(weights, row, ONE_SIDED)))
-    store(one, rows, _TWO_THREE_ROWS + here, i, extend(alg, total, inward(weights, row, TWO_THREE)))
-    store(one, rows, _BULGE_ROWS + here, i, extend(alg, total, inward(weights, row, BULGE)))
+    keep_ends(alg, weights, INWARD, row, rows, _BACK, here, i, total)
+
+
+class Inside(NamedTuple):
+    """Cells from shorter to longer spans."""
+
+
+class Around(NamedTuple):
+    """Derivatives from longer to shorter spans."""
+
+
+def _of_cell(way: Any, work: Any, span: Any, i: Any) -> Any:
+    return add_loops(work, span, i), add_splits(work.alg, work, span, i)
+
+
+def _of_derivative(way: Any, work: Any, span: Any, i: Any) -> Any:
+    return add_around(work, span, i), add_before(work, span, i)
+
+
+#: What a warp finds of a cell, and what is made of all shares.
+shares_of = by_type_of({Inside: _of_cell, Around: _of_derivative})
+finish = by_type_of({Inside: _finish_cell, Around: _finish_around})
 
 
 @shared
-def derive_span(work: Any, span: Any, first: Any, blocks: Any) -> None:
-    """Derivatives of all cells of a span, shared out as by `fill_span`."""
+def do_span(way: Any, work: Any, span: Any, first: Any, blocks: Any) -> None:
+    """All cells of a span: those of every so many-th tile, beginning with `first`, are this block's."""
     end, each = work.n - span, _SHARES // work.parts
     tiles = -(-end // WARP)
     for some in range(first, tiles, blocks * each):
@@ -576,13 +530,14 @@ def derive_span(work: Any, span: Any, first: Any, blocks: Any) -> None:
             i = (some + tile * blocks) * WARP + work.lane
             if i < end:
                 share = tile * work.parts + work.part
-                work.shares[share, work.lane] = add_around(work, span, i)
-                work.shares[_SHARES + share, work.lane] = add_before(work, span, i)
+                found, other = shares_of(way, work, span, i)
+                work.shares[share, work.lane] = found
+                work.shares[_SHARES + share, work.lane] = other
         cuda.syncthreads()
         for tile in range(work.part, each, work.parts):
             i = (some + tile * blocks) * WARP + work.lane
             if i < end:
-                finish_around(work, span, i, tile * work.parts)
+                finish(way, work, span, i, tile * work.parts)
         cuda.syncthreads()
 
 
@@ -631,10 +586,10 @@ def fill_spans(given: Any) -> None:
         cuda.syncthreads()
         for span in range(FIRST, work.n):
             wait_for_blocks(given.counter, each)
-            fill_span(work, span, first, each)
+            do_span(Inside(), work, span, first, each)
         wait_for_blocks(given.counter, each)
         if first == 0:
-            sum_exterior(work)
+            sum_ends(work, work.cells.exterior, 1)
         cuda.syncthreads()
 
 
@@ -646,11 +601,11 @@ def derive_spans(given: Any) -> None:
     for b in range(0 if given.alone else block, given.lengths.size, blocks):
         work = own_work(given, b)
         if first == 0:
-            sum_before(work)
+            sum_ends(work, work.by.exterior, -1)
         cuda.syncthreads()
         for span in range(work.n - 1, FIRST - 1, -1):
             wait_for_blocks(given.counter, each)
-            derive_span(work, span, first, each)
+            do_span(Around(), work, span, first, each)
 
 
 def _walk_examples() -> list[tuple[Any, ...]]:

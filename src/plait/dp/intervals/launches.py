@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from plait.devices.target import Problem, Target, interpreted, over_threads
 from plait.dp.intervals.outside import Outside, outside_kernel, pairs_kernel
-from plait.dp.intervals.rows import Candidates, EveryStem, Filled, fill_kernel
+from plait.dp.intervals.rows import EDGE, Candidates, EveryStem, Filled, Part, Sweep, fill_kernel
 from plait.dp.intervals.tables import Room, Strand, cells_kept
 from plait.dp.intervals.walk import fold_kernel, walk_kernel
 from plait.lang.lanes import host_lanes, lanes_of
@@ -32,6 +32,11 @@ LEAST: Final = 1e-12
 #: X of long sequences that are being worked out, or derivatives by it, and what stands where it is not known.
 _UNDER_WAY: Final[dict[int, tuple[NDArray[Any], Any]]] = {}
 _LONG: Final = 2000
+#: Columns that are worth a thread of their own, and those of which the working memory stays in the cache.
+_PART, _CACHED = 400, 3000
+_MOST_PARTS: Final = 8
+#: Rows after which the columns behind may go on.
+_PART_ROWS: Final = 96
 
 
 @contextmanager
@@ -121,14 +126,18 @@ def _definitions() -> _Kernels:
 def bytes_needed(bases: int, *, ensemble: bool) -> int:
     """Memory of one sequence, about."""
     tables = cells_kept(bases, 1, 16)
-    # Rings and sums of rows are few; pairs with their probabilities follow.
-    return tables * (4 * 8 + 16 if ensemble else 2 * 4) + bases * 240 * (16 if ensemble else 4)
+    # Rings and sums of rows are few, for each part; pairs with their probabilities follow.
+    parts = bases * (240 + EDGE) * min(max(bases // _PART, 1), _MOST_PARTS) * 4
+    return tables * (4 * 8 + 16 if ensemble else 2 * 4) + max(bases * 240 * 16 if ensemble else 0, parts)
 
 
 def _in_groups(
-    strands: Sequence[Strand], width: int, threads: int, run: Callable[[Room, list[int], int], list[R]]
+    strands: Sequence[Strand], width: int, threads: int, run: Callable[[Room, list[int], int, int], list[R]]
 ) -> list[R]:
-    """Results of all sequences, in their order: of short ones a group at a time, of others one by one."""
+    """Results of all sequences, in their order: of short ones a group at a time, of others one by one.
+
+    `run` is told how many sequences there are side by side, and how many threads it may have.
+    """
     order = sorted(range(len(strands)), key=lambda k: strands[k].codes.size)
     short = [k for k in order if strands[k].codes.size <= _SHORT] if width > 1 else []
     work = [short[at : at + width] for at in range(0, len(short), width)]
@@ -138,7 +147,7 @@ def _in_groups(
     def one(numbers: list[int]) -> list[R]:
         if not hasattr(mine, "room"):
             mine.room = Room()
-        return run(mine.room, numbers, width if len(numbers) > 1 else 1)
+        return run(mine.room, numbers, width if len(numbers) > 1 else 1, max(1, threads // len(work)))
 
     found: dict[int, R] = {}
     # The largest first: rooms need not grow, and no thread is left with them at the end.
@@ -153,18 +162,50 @@ def _fold(kernels: Callable[[], _Kernels], batch: FoldBatch, target: Target) -> 
     if alg.zero.itemsize == 8:
         lanes = double
 
-    def run(room: Room, numbers: list[int], group: int) -> list[Folded]:
+    def run(room: Room, numbers: list[int], group: int, threads: int) -> list[Folded]:
         mine = [batch.strands[k] for k in numbers]
         sweep = room.sweep(lanes, Candidates(), batch, mine, group)
         longest = sweep.strands.longest
         lengths = np.array([strand.codes.size for strand in mine] + [0] * (group - len(mine)), np.int64)
         partners, left = np.empty((group, longest), np.int32), np.empty((3, longest + 2), np.int64)
         with _followed(sweep.kept.exterior, group, alg.zero):
+            parts = min(max(min(threads, longest // _PART), longest // _CACHED), _MOST_PARTS)
+            if group == 1 and parts > 1:
+                sweep = _fold_in_parts(fold, room, sweep, parts, threads)
             fold(sweep, lengths, np.full((1, 3 * longest + 8), alg.one), left, partners)
         scores = sweep.kept.exterior[0].tolist()
         return [Folded(scores[g], partners[g, : lengths[g]]) for g in range(len(mine))]
 
     return _in_groups(batch.strands, lanes.width, target.threads, run)
+
+
+def _fold_in_parts(fold: Any, room: Room, sweep: Sweep, count: int, threads: int) -> Sweep:
+    """Work out one sequence by threads, some columns each; what is left to do of it.
+
+    Of every few rows, the columns before have to be done.
+    """
+    n, zero, nothing = sweep.strands.longest, sweep.alg.zero, np.empty(0, np.int64)
+    parts = room.parts(n, count, zero)
+    ready = [threading.Semaphore(0) for _ in parts]
+    way_back = np.empty((1, 0), type(zero)), np.empty((3, 0), np.int64), np.empty((1, 0), np.int32)
+    edges = range(n, 0, -_PART_ROWS)
+
+    def work(part: Part) -> None:
+        try:
+            memory = Room().memory(n, 1, sweep.lanes.width, zero)
+            for top in edges:
+                if part.at > 0:
+                    ready[part.at - 1].acquire()
+                mine = part._replace(top=min(top, part.end), bottom=max(top - _PART_ROWS, 0))
+                if mine.top > mine.bottom:
+                    fold(sweep._replace(memory=memory, part=mine), nothing, *way_back)
+                ready[part.at].release()
+        finally:
+            # What has failed is told by its thread; the others need not wait for it.
+            ready[part.at].release(len(edges))
+
+    over_threads(threads, parts, work)
+    return sweep._replace(part=parts[-1]._replace(top=0))
 
 
 def _sum(kernels: Callable[[], _Kernels], batch: EnsembleBatch, target: Target) -> list[Summed]:
@@ -173,7 +214,7 @@ def _sum(kernels: Callable[[], _Kernels], batch: EnsembleBatch, target: Target) 
     if batch.logarithms:
         lanes = lanes_of(1)
 
-    def run(room: Room, numbers: list[int], group: int) -> list[Summed]:
+    def run(room: Room, numbers: list[int], group: int, threads: int) -> list[Summed]:
         sizes = [batch.strands[k].codes.size for k in numbers]
         sweep = room.sweep(lanes, EveryStem(), batch, [batch.strands[k] for k in numbers], group)
         kept, derivatives = sweep.kept, None

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plait.lang.algebras import extend
-from plait.lang.compile import shared
-from plait.lang.lanes import OneLane, load
+from plait.lang.compile import kernel, shared
+from plait.lang.lanes import OneLane, load, store
 
 #: Letters: N, A, C, G, U, and what is beyond the ends of a sequence.
 LETTERS, BEYOND = 6, 5
@@ -21,8 +21,10 @@ LARGEST_LOOP, SMALLEST_HAIRPIN = 30, 3
 #: Type of the pair (b, a) for that of (a, b).
 REVERSED = np.array([0, 2, 1, 4, 3, 6, 5], np.int8)
 #: Columns of `LoopWeights.inward` and of `outward`.
-GENERIC, ONE_SIDED, TWO_THREE, BULGE, HAIRPIN, CLOSING = range(6)
+GENERIC, ONE_SIDED, BULGE, TWO_THREE, HAIRPIN, CLOSING = range(6)
 STEM, EXTERIOR = 4, 5
+#: The first columns of both are of loops with two ends.
+ENDS = 4
 
 
 class LoopTables(NamedTuple):
@@ -64,9 +66,9 @@ _BULGES, _INTERIOR, _ASYMMETRY, _STACK = 0, 31, 62, 93
 _ONE_ONE = _STACK + 49
 _ONE_TWO = _ONE_ONE + 49 * 25
 _TWO_TWO = _ONE_TWO + 49 * 125
-_INWARD = _TWO_TWO + 49 * 625
-_OUTWARD = _INWARD + 252 * 6
-_SPECIAL = _OUTWARD + 252 * 6
+INWARD = _TWO_TWO + 49 * 625
+OUTWARD = INWARD + 252 * 6
+_SPECIAL = OUTWARD + 252 * 6
 
 
 class LoopWeights(NamedTuple):
@@ -84,12 +86,12 @@ class LoopWeights(NamedTuple):
     @property
     def inward(self) -> Any:
         """As in `LoopTables`."""
-        return self.values[0, _INWARD:_OUTWARD].reshape(-1, 6)
+        return self.values[0, INWARD:OUTWARD].reshape(-1, 6)
 
     @property
     def outward(self) -> Any:
         """As in `LoopTables`."""
-        return self.values[0, _OUTWARD:_SPECIAL].reshape(-1, 6)
+        return self.values[0, OUTWARD:_SPECIAL].reshape(-1, 6)
 
 
 class Strands(NamedTuple):
@@ -137,13 +139,23 @@ def asymmetry(weights: Any, difference: Any) -> Any:
 @shared
 def inward(weights: Any, row: Any, column: Any) -> Any:
     """What a pair adds to the loop that it closes."""
-    return entry(weights, _INWARD + row * 6 + column)
+    return entry(weights, INWARD + row * 6 + column)
 
 
 @shared
 def outward(weights: Any, row: Any, column: Any) -> Any:
     """What a pair adds to the loop around it."""
-    return entry(weights, _OUTWARD + row * 6 + column)
+    return entry(weights, OUTWARD + row * 6 + column)
+
+
+@shared
+def keep_ends(
+    alg: Any, weights: Any, table: Any, row: Any, rows: Any, ring: Any, here: Any, x: Any, value: Any
+) -> None:
+    """Write a value with each of the ends of a row of a table, `INWARD` or `OUTWARD`, into rings of rows."""
+    for kind in range(ENDS):
+        end = entry(weights, table + row * 6 + kind)
+        store(OneLane(1), rows, kind * ring + here, x, extend(alg, value, end))
 
 
 @shared
@@ -216,7 +228,7 @@ def loop_weight(weights: Any, strands: Any, alg: Any, i: Any, j: Any, p: Any, q:
     left, right = p - i - 1, j - q - 1
     if (left <= 2 and right <= 2 and left * right != 0) or left + right <= 1:
         return small_loop(weights, strands, alg, outer, inner, i, j, p, q, g)
-    size = left + right
+    size = min(left + right, LARGEST_LOOP)
     within, around = (
         inward_row(strands, outer, i, j, g),
         outward_row(strands, pair_type(weights, strands, p, q, g), p, q, g),
@@ -226,8 +238,54 @@ def loop_weight(weights: Any, strands: Any, alg: Any, i: Any, j: Any, p: Any, q:
         return extend(alg, bulge(weights, size), ends)
     column = ONE_SIDED if left == 1 or right == 1 else TWO_THREE if size == 5 else GENERIC
     ends = extend(alg, inward(weights, within, column), outward(weights, around, column))
-    difference = left - right if left > right else right - left
+    difference = min(left - right if left > right else right - left, LARGEST_LOOP)
     return extend(alg, extend(alg, interior(weights, size), asymmetry(weights, difference)), ends)
+
+
+@shared
+def loop_score(
+    weights: Any, strands: Any, rule: Any, alg: Any, partners: Any, b: Any, i: Any, j: Any, g: Any
+) -> Any:
+    """Score of the loop within a pair of a structure, `partners[b]`, or of what is in none, from -1 to n."""
+    closed, inner, p, k = i >= 0, 0, 0, i + 1
+    total, q = alg.one, np.int64(0)
+    while k < j:
+        if partners[b, k] > k:
+            inner, p, q = inner + 1, k, np.int64(partners[b, k])
+            row = outward_row(strands, pair_type(weights, strands, p, q, g), p, q, g)
+            total = extend(alg, total, outward(weights, row, STEM if closed else EXTERIOR))
+            k = q
+        else:
+            total = extend(alg, total, rule.unpaired if closed else rule.outside)
+        k += 1
+    if not closed:
+        return total
+    row = inward_row(strands, pair_type(weights, strands, i, j, g), i, j, g)
+    if inner == 0:
+        return hairpin_weight(weights, strands, alg, row, i, j, g)
+    if inner > 1:
+        return extend(alg, total, inward(weights, row, CLOSING))
+    total, size = loop_weight(weights, strands, alg, i, j, p, q, g), p - i + j - q - 2
+    if size > LARGEST_LOOP:
+        # Recurrences have no such loops; they cost as much more as longer hairpins do.
+        largest = entry(weights, weights.hairpin + LARGEST_LOOP)
+        total = extend(alg, total, entry(weights, weights.hairpin + size) - largest)
+    return total
+
+
+@kernel
+def score_kernel(
+    rule: Any, alg: Any, weights: Any, strands: Any, lengths: Any, partners: Any, scores: Any
+) -> None:
+    """Scores, float64 (sequences,), of a structure of each of some sequences that are laid out apart."""
+    for b in range(lengths.size):
+        g, n = b * strands.longest, lengths[b]
+        total = loop_score(weights, strands, rule, alg, partners, b, -1, n, g)
+        for i in range(n):
+            if partners[b, i] > i:
+                j = np.int64(partners[b, i])
+                total = extend(alg, total, loop_score(weights, strands, rule, alg, partners, b, i, j, g))
+        scores[b] = total
 
 
 @shared

@@ -10,40 +10,31 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from plait.dp.intervals.loops import (
-    BULGE,
     CLOSING,
     EXTERIOR,
-    GENERIC,
-    LARGEST_LOOP,
-    ONE_SIDED,
+    INWARD,
+    OUTWARD,
     SMALLEST_HAIRPIN,
     STEM,
-    TWO_THREE,
-    asymmetry,
-    bulge,
-    interior,
     inward,
     inward_row,
+    keep_ends,
     outward,
     outward_row,
     pair_type,
     small_loop,
     times_paired,
 )
-from plait.dp.intervals.nearest_neighbor import beside, close, one_stem, widen
+from plait.dp.intervals.nearest_neighbor import close, one_stem
 from plait.dp.intervals.rows import (
-    BULGE_ROWS,
     FOUND,
-    GENERIC_ROWS,
-    ONE_SIDED_ROWS,
     RING,
     ROWS,
     SPLIT,
     STEMS,
-    SUMS,
-    TWO_THREE_ROWS,
     OneSequence,
     SequenceALane,
+    add_found,
     by_column,
     clear_rings,
     clear_rows,
@@ -51,7 +42,9 @@ from plait.dp.intervals.rows import (
     factor,
     in_lanes,
     list_mates,
-    pairs_of_row,
+    stems_of_row,
+    sum_beside,
+    sum_generic,
 )
 from plait.lang.algebras import choice, extend, over_lanes
 from plait.lang.compile import by_type_of, kernel, shared
@@ -79,87 +72,23 @@ def outside_kernel(given: Any) -> None:
     clear_rows(lanes, alg, memory.rows, 0, ROWS)
     list_mates(reverse)
     for p in range(n):
-        clear_rings(lanes, alg, memory.rows, p & (RING - 1), 0)
-        sum_generic_around(reverse, p)
-        sum_beside_around(reverse, p)
+        clear_rings(reverse, p & (RING - 1), 0)
+        sum_generic(reverse, p, -1)
+        sum_beside(reverse, p, -1)
         multi_rows(reverse, p)
         for g in range(group):
             at = p * group + g
             value = extend(alg, outside.exterior[0, at], rule.outside)
             outside.exterior[0, at + group] = choice(alg, outside.exterior[0, at + group], value)
-        count = stems_of_row(reverse, p)
+        for x in range(column(group, p), column(group, n), width_of(lanes)):
+            store(lanes, memory.rows, STEMS, x, splat(lanes, alg.zero))
+        count = stems_of_row(reverse, p, p + SMALLEST_HAIRPIN + 1, n)
         for z in range(count):
             q = memory.places[0, z]
             if z == 0 or memory.places[0, z - 1] != q:
                 behind_stem(reverse.layout, reverse, q)
         for z in range(count):
             around_cell(reverse, p, memory.places[0, z], memory.places[1, z])
-
-
-@shared
-def sum_generic_around(reverse: Any, p: Any) -> None:
-    """Interior loops around, with two unpaired bases or more on both sides, of more than five."""
-    lanes, rule, alg, weights = reverse.lanes, reverse.lane_rule, reverse.alg, reverse.weights
-    rows = reverse.memory.rows
-    n, group = reverse.strands.longest, reverse.strands.group
-    here, last = SUMS + (p & 1) * RING, SUMS + (1 - (p & 1)) * RING
-    near, second = (p - 3) & (RING - 1), (p - 4) & (RING - 1)
-    even, odd = splat(lanes, asymmetry(weights, 0)), splat(lanes, asymmetry(weights, 1))
-    for x in range(column(group, p + SMALLEST_HAIRPIN + 1), column(group, n), width_of(lanes)):
-        found = splat(lanes, alg.zero)
-        store(lanes, rows, here + 4, x, extend(alg, load(lanes, rows, near, x + 3 * group), even))
-        value = choice(alg, load(lanes, rows, near, x + 4 * group), load(lanes, rows, second, x + 3 * group))
-        store(lanes, rows, here + 5, x, extend(alg, value, odd))
-        for u in range(6, largest_around(reverse.layout, n, group, p, x) + 1):
-            far = (p - u + 1) & (RING - 1)
-            left = load(lanes, rows, near, x + (u - 1) * group)
-            right = load(lanes, rows, far, x + 3 * group)
-            around = load(lanes, rows, last + u - 2, x + group)
-            value = widen(rule, alg, around, left, right, splat(lanes, asymmetry(weights, u - 4)))
-            store(lanes, rows, here + u, x, value)
-            found = close(rule, alg, found, value, splat(lanes, interior(weights, u)))
-        store(lanes, rows, FOUND + GENERIC, x, found)
-
-
-def _any_loop(layout: Any, n: Any, group: Any, p: Any, x: Any) -> Any:
-    return LARGEST_LOOP
-
-
-def _loop_within(layout: Any, n: Any, group: Any, p: Any, x: Any) -> Any:
-    return min(LARGEST_LOOP, n - 2 - x // group + RING + p - 1)
-
-
-#: The most unpaired bases of a loop around a pair that begins at p and ends at a place of working memory.
-largest_around = by_type_of({OneSequence: _any_loop, SequenceALane: _loop_within})
-
-
-@shared
-def sum_beside_around(reverse: Any, p: Any) -> None:
-    """Interior loops around of one base on one side, of two and three, and longer bulges."""
-    lanes, rule, alg, weights = reverse.lanes, reverse.lane_rule, reverse.alg, reverse.weights
-    rows = reverse.memory.rows
-    n, group = reverse.strands.longest, reverse.strands.group
-    ring = RING - 1
-    zero = splat(lanes, alg.zero)
-    loop = splat(lanes, extend(alg, interior(weights, 5), asymmetry(weights, 1)))
-    for x in range(column(group, p + SMALLEST_HAIRPIN + 1), column(group, n), width_of(lanes)):
-        largest = largest_around(reverse.layout, n, group, p, x)
-        found, near = zero, ONE_SIDED_ROWS + ((p - 2) & ring)
-        for k in range(3, largest):
-            step = splat(lanes, extend(alg, interior(weights, k + 1), asymmetry(weights, k - 1)))
-            left = load(lanes, rows, near, x + (k + 1) * group)
-            right = load(lanes, rows, ONE_SIDED_ROWS + ((p - 1 - k) & ring), x + 2 * group)
-            found = beside(rule, alg, found, left, right, step)
-        store(lanes, rows, FOUND + ONE_SIDED, x, found)
-        found, near = zero, BULGE_ROWS + ((p - 1) & ring)
-        for k in range(2, largest + 1):
-            left = load(lanes, rows, near, x + (k + 1) * group)
-            right = load(lanes, rows, BULGE_ROWS + ((p - 1 - k) & ring), x + group)
-            found = beside(rule, alg, found, left, right, splat(lanes, bulge(weights, k)))
-        store(lanes, rows, FOUND + BULGE, x, found)
-        left = load(lanes, rows, TWO_THREE_ROWS + ((p - 3) & ring), x + 4 * group)
-        right = load(lanes, rows, TWO_THREE_ROWS + ((p - 4) & ring), x + 3 * group)
-        store(lanes, rows, FOUND + TWO_THREE, x, beside(rule, alg, zero, left, right, loop))
 
 
 @shared
@@ -183,25 +112,6 @@ def multi_rows(reverse: Any, p: Any) -> None:
                 mine, by_rows, 0, starts[p + 1] + j * group, close(rule, alg, below, by_multi, rule.unpaired)
             )
             store(mine, rows, after, x, extend(alg, by_two, rule.unpaired))
-
-
-@shared
-def stems_of_row(reverse: Any, p: Any) -> Any:
-    """S of a row; its pairs are listed and counted."""
-    alg, weights, strands, places = reverse.alg, reverse.weights, reverse.strands, reverse.memory.places
-    group, one, rows, lanes = strands.group, OneLane(1), reverse.memory.rows, reverse.lanes
-    for x in range(column(group, p), column(group, strands.longest), width_of(lanes)):
-        store(lanes, rows, STEMS, x, splat(lanes, alg.zero))
-    listed, count = pairs_of_row(reverse, p), 0
-    for z in range(listed):
-        q, g = places[0, z], places[1, z]
-        value = load(one, reverse.kept.closed, 0, reverse.kept.starts[p] + q * group + g)
-        row = outward_row(strands, pair_type(weights, strands, p, q, g), p, q, g)
-        store(one, rows, STEMS, column(group, q) + g, extend(alg, value, outward(weights, row, STEM)))
-        places[0, count] = q
-        places[1, count] = g
-        count += int(value != alg.zero)
-    return count
 
 
 def _behind_one(layout: Any, reverse: Any, q: Any) -> None:
@@ -250,18 +160,12 @@ def around_cell(reverse: Any, p: Any, q: Any, g: Any) -> None:
     total = extend(alg, before, load(one, kept.exterior, 0, at + group))
     stem = choice(alg, load(one, rows, _BY_SINGLE, x), load(one, rows, _BEHIND, x))
     total = close(rule, alg, total, stem, outward(weights, row, STEM))
-    total = close(rule, alg, total, load(one, rows, FOUND + GENERIC, x), outward(weights, row, GENERIC))
-    total = close(rule, alg, total, load(one, rows, FOUND + ONE_SIDED, x), outward(weights, row, ONE_SIDED))
-    total = close(rule, alg, total, load(one, rows, FOUND + BULGE, x), outward(weights, row, BULGE))
-    total = close(rule, alg, total, load(one, rows, FOUND + TWO_THREE, x), outward(weights, row, TWO_THREE))
+    total = add_found(reverse, OUTWARD, row, x, total)
     total = small_loops_around(reverse, p, q, g, total)
     store(one, outside.closed, 0, kept.starts[p] + at, total)
     total = times_paired(strands, alg, 0, total, p, q, g)
     row, here = inward_row(strands, kind, p, q, g), p & (RING - 1)
-    store(one, rows, GENERIC_ROWS + here, x, extend(alg, total, inward(weights, row, GENERIC)))
-    store(one, rows, ONE_SIDED_ROWS + here, x, extend(alg, total, inward(weights, row, ONE_SIDED)))
-    store(one, rows, TWO_THREE_ROWS + here, x, extend(alg, total, inward(weights, row, TWO_THREE)))
-    store(one, rows, BULGE_ROWS + here, x, extend(alg, total, inward(weights, row, BULGE)))
+    keep_ends(alg, weights, INWARD, row, rows, RING, here, x, total)
     within, last = SPLIT + 1 - (p & 1), column(group, q - 1) + g
     closing = load(one, rows, within, last)
     store(one, rows, within, last, close(rule, alg, closing, total, inward(weights, row, CLOSING)))

@@ -19,21 +19,26 @@ from plait.dp.intervals.loops import (
     BEYOND,
     BULGE,
     CLOSING,
+    ENDS,
     EXTERIOR,
     GENERIC,
+    INWARD,
     LARGEST_LOOP,
     LETTERS,
     ONE_SIDED,
+    OUTWARD,
     SMALLEST_HAIRPIN,
     STEM,
     TWO_THREE,
     allowed,
     asymmetry,
     bulge,
+    entry,
     hairpin_weight,
     interior,
     inward,
     inward_row,
+    keep_ends,
     letter,
     outward,
     outward_row,
@@ -90,7 +95,7 @@ class EveryStem(NamedTuple):
 
 
 class Intervals(NamedTuple):
-    """What is kept: C and M, one row of an array, and X; all zero at first.
+    """What is kept: C and M, one row of an array, zero behind the last base, and X, zero at first.
 
     Row i has columns i - `BEFORE` to n - 1; that of column j and the g-th sequence is at
     ``starts[i] + j * step + g``, where `step` is how many there are. `starts` is int64 (n + 2,), `exterior`
@@ -105,8 +110,8 @@ class Intervals(NamedTuple):
 
 
 #: Rows of `RowMemory.rows`. By the last rows: C as within interior loops of any size, of one base on a side,
-#: of two and three, and within bulges.
-GENERIC_ROWS, ONE_SIDED_ROWS, TWO_THREE_ROWS, BULGE_ROWS = 0, RING, 2 * RING, 3 * RING
+#: within bulges, and within loops of two and three.
+GENERIC_ROWS, ONE_SIDED_ROWS, BULGE_ROWS, TWO_THREE_ROWS = 0, RING, 2 * RING, 3 * RING
 #: Generic interior loops by size, of this row and the last.
 SUMS = 4 * RING
 #: Loops by kind, without what the outer pair adds.
@@ -130,6 +135,26 @@ class RowMemory(NamedTuple):
     rows: Any
     places: Any
     bits: Any
+
+
+#: Values of a row that pass to the columns behind: the last ones of the rings, loops by size, and M2.
+EDGE = 4 * BEFORE + RING + 1
+
+
+class Part(NamedTuple):
+    """Columns from `begin` to `end`, and of these, rows from `top` - 1 down to `bottom`.
+
+    Of several parts there are only where a choice is one of the alternatives.
+    What passes from the columns before to those behind is in `edges`, (parts, n, EDGE): from this part in
+    number `at`, for it in the one before.
+    """
+
+    begin: Any
+    end: Any
+    top: Any
+    bottom: Any
+    at: Any
+    edges: Any
 
 
 class Filled(NamedTuple):
@@ -159,6 +184,7 @@ class Sweep(NamedTuple):
     kept: Any
     outside: Any
     memory: Any
+    part: Any
 
     @property
     def filled(self) -> Filled:
@@ -170,10 +196,8 @@ class Sweep(NamedTuple):
 def in_lanes(s: Any) -> Any:
     """The same with what a rule has for lanes."""
     rule = NearestNeighbor(splat(s.lanes, s.rule.unpaired), splat(s.lanes, s.rule.outside))
-    found = Sweep(
-        s.lanes, s.layout, s.choose, s.rule, rule, s.alg, s.weights, s.strands, s.kept, s.outside, s.memory
-    )
-    return found
+    known = s.lanes, s.layout, s.choose, s.rule, rule, s.alg, s.weights, s.strands, s.kept, s.outside
+    return Sweep(*(known + (s.memory, s.part)))  # noqa: RUF005  # compiled code cannot unpack there
 
 
 @kernel
@@ -184,29 +208,97 @@ def fill_kernel(given: Any) -> None:
 
 @shared
 def fill(given: Any) -> None:
-    """The same, within a kernel."""
+    """The same, within a kernel, or a part of it."""
     sweep = in_lanes(given)
-    lanes, rule, alg, memory = sweep.lanes, sweep.rule, sweep.alg, sweep.memory
-    strands, kept = sweep.strands, sweep.kept
+    lanes, alg, memory, part, strands = sweep.lanes, sweep.alg, sweep.memory, sweep.part, sweep.strands
     n, group = strands.longest, strands.group
-    for g in range(group):
-        kept.exterior[0, n * group + g] = alg.one
-    # What is read before it has been written: loops by size, and the row behind the last.
-    clear_rows(lanes, alg, memory.rows, SUMS, FOUND)
-    clear_rings(lanes, alg, memory.rows, n & (RING - 1), 0)
-    list_mates(sweep)
-    for i in range(n - 1, -1, -1):
+    if part.top == part.end:
+        # What is read before it has been written: loops by size, and the row behind the last.
+        clear_rows(lanes, alg, memory.rows, SUMS, FOUND)
+        clear_rings(sweep, part.end & (RING - 1), 0)
+        list_mates(sweep)
+        if part.end == n:
+            for g in range(group):
+                sweep.kept.exterior[0, n * group + g] = alg.one
+    for i in range(part.top - 1, part.bottom - 1, -1):
         clear_row(sweep, i)
-        sum_generic(sweep, i)
-        sum_beside(sweep, i)
-        for g in range(group):
-            behind = leave(rule, alg, kept.exterior[0, (i + 1) * group + g])
-            # Behind the last base of a sequence that is shorter than others there is nothing.
-            kept.exterior[0, i * group + g] = alg.one if letter(strands, i, g) == BEYOND else behind
-        count = pairs_of_row(sweep, i)
+        clear_kept(sweep, i)
+        sum_generic(sweep, i, 1)
+        sum_beside(sweep, i, 1)
+        if part.end == n:
+            leave_base(sweep, i)
+        if i < part.begin:
+            pass_edge(sweep, i, part.begin, part.at - 1, True)
+            stems_before(sweep, i)
+        count = pairs_of_row(sweep, i, first_column(sweep, i), part.end)
         for z in range(count):
             pair_cell(sweep, i, memory.places[0, z], memory.places[1, z])
         multi_row(sweep.choose, sweep, i, count)
+        if part.end < n:
+            pass_edge(sweep, i, part.end, part.at, False)
+
+
+@shared
+def first_column(sweep: Any, i: Any) -> Any:
+    """The first column of a row that is this part's and can be the last of a pair."""
+    return max(i + SMALLEST_HAIRPIN + 1, sweep.part.begin)
+
+
+@shared
+def stems_before(sweep: Any, i: Any) -> None:
+    """X and S of a row, of what begins with a stem in the columns before, if it is as good as all else."""
+    part, group, one = sweep.part, sweep.strands.group, OneLane(1)
+    places, rows, at = sweep.memory.places, sweep.memory.rows, sweep.kept.starts[i]
+    for z in range(stems_of_row(sweep, i, i + SMALLEST_HAIRPIN + 1, part.begin)):
+        k = places[0, z]
+        if part.end == sweep.strands.longest:
+            leave_stem(sweep, i, k, places[1, z])
+        if load(one, rows, STEMS, column(group, k)) == load(one, sweep.kept.multi, 0, at + k * group):
+            add_stem(sweep, SPLIT + (i & 1), k)
+
+
+@shared
+def pass_edge(sweep: Any, i: Any, end: Any, at: Any, bring: bool) -> None:
+    """Keep what columns from `end` on read of a row of those before; or bring it into working memory."""
+    rows, edge, one = sweep.memory.rows, sweep.part.edges[at], OneLane(1)
+    x = column(sweep.strands.group, end)
+    for z in range(EDGE):
+        row, place = SPLIT + (i & 1), x - 1
+        if z < 4 * BEFORE:
+            row, place = z // BEFORE * RING + (i & (RING - 1)), x - BEFORE + z % BEFORE
+        elif z < EDGE - 1:
+            row = SUMS + (i & 1) * RING + z - 4 * BEFORE
+        if bring:
+            store(one, rows, row, place, edge[i, z])
+        else:
+            edge[i, z] = load(one, rows, row, place)
+
+
+@shared
+def leave_base(sweep: Any, i: Any) -> None:
+    """X of a row, of what leaves its first base unpaired."""
+    alg, strands, exterior, group = sweep.alg, sweep.strands, sweep.kept.exterior, sweep.strands.group
+    for g in range(group):
+        behind = leave(sweep.rule, alg, exterior[0, (i + 1) * group + g])
+        # Behind the last base of a sequence that is shorter than others there is nothing.
+        exterior[0, i * group + g] = alg.one if letter(strands, i, g) == BEYOND else behind
+
+
+@shared
+def leave_stem(sweep: Any, i: Any, j: Any, g: Any) -> None:
+    """X of a row, of what begins with a pair, besides."""
+    alg, kept, weights, strands, group = (
+        sweep.alg,
+        sweep.kept,
+        sweep.weights,
+        sweep.strands,
+        sweep.strands.group,
+    )
+    one, row = OneLane(1), outward_row(strands, pair_type(weights, strands, i, j, g), i, j, g)
+    value = load(one, kept.closed, 0, kept.starts[i] + j * group + g)
+    behind = extend(alg, outward(weights, row, EXTERIOR), load(one, kept.exterior, 0, (j + 1) * group + g))
+    first = load(one, kept.exterior, 0, i * group + g)
+    store(one, kept.exterior, 0, i * group + g, close(sweep.rule, alg, first, value, behind))
 
 
 @shared
@@ -218,12 +310,25 @@ def column(group: Any, j: Any) -> Any:
 @shared
 def clear_row(sweep: Any, i: Any) -> None:
     """Make working memory of a row zero wherever it will be read."""
-    lanes, rows, group = sweep.lanes, sweep.memory.rows, sweep.strands.group
+    lanes, rows, group, part = sweep.lanes, sweep.memory.rows, sweep.strands.group, sweep.part
     zero = splat(lanes, sweep.alg.zero)
-    for x in range(column(group, i), column(group, sweep.strands.longest), width_of(lanes)):
+    first = max(column(group, i), column(group, part.begin - BEFORE))
+    for x in range(first, column(group, part.end), width_of(lanes)):
         store(lanes, rows, STEMS, x, zero)
         store(lanes, rows, SPLIT + (i & 1), x, zero)
-    clear_rings(lanes, sweep.alg, rows, i & (RING - 1), i * group)
+    clear_rings(sweep, i & (RING - 1), first - RING * group)
+
+
+@shared
+def clear_kept(sweep: Any, i: Any) -> None:
+    """Make zero what is kept of a row, as far as it is this part's; M but for what is written."""
+    lanes, part, group, kept = sweep.lanes, sweep.part, sweep.strands.group, sweep.kept
+    zero, first = splat(lanes, sweep.alg.zero), part.begin if i < part.begin else i - BEFORE
+    at = kept.starts[i]
+    for x in range(at + first * group, at + part.end * group, width_of(lanes)):
+        store(lanes, kept.closed, 0, x, zero)
+    for x in range(at + first * group, at + (i + SMALLEST_HAIRPIN + 1) * group, width_of(lanes)):
+        store(lanes, kept.multi, 0, x, zero)
 
 
 @shared
@@ -236,101 +341,99 @@ def clear_rows(lanes: Any, alg: Any, rows: Any, first: Any, end: Any) -> None:
 
 
 @shared
-def clear_rings(lanes: Any, alg: Any, rows: Any, here: Any, first: Any) -> None:
+def clear_rings(sweep: Any, here: Any, first: Any) -> None:
     """Make rows of the rings zero from a place on."""
-    zero = splat(lanes, alg.zero)
-    width = width_of(lanes)
-    for x in range(first, rows.shape[1] - width + 1, width):
+    lanes, rows, width = sweep.lanes, sweep.memory.rows, width_of(sweep.lanes)
+    end = rows.shape[1] - (sweep.strands.longest - sweep.part.end) * sweep.strands.group
+    for x in range(max(first, 0), end - width + 1, width):
         for ring in range(4):
-            store(lanes, rows, ring * RING + here, x, zero)
+            store(lanes, rows, ring * RING + here, x, splat(lanes, sweep.alg.zero))
 
 
 @shared
-def sum_generic(sweep: Any, i: Any) -> None:
-    """Interior loops with two unpaired bases or more on both sides, but for those of four and of five."""
+def sum_generic(sweep: Any, i: Any, way: Any) -> None:
+    """Interior loops with two unpaired bases or more on both sides, but for those of four and of five.
+
+    `way` is 1 for loops within pairs of a row, and -1 for those around them.
+    """
     lanes, rule, alg, weights = sweep.lanes, sweep.lane_rule, sweep.alg, sweep.weights
-    rows = sweep.memory.rows
-    n, group = sweep.strands.longest, sweep.strands.group
-    width = width_of(lanes)
-    here, last = SUMS + (i & 1) * RING, SUMS + (1 - (i & 1)) * RING
-    near, second = (i + 3) & (RING - 1), (i + 4) & (RING - 1)
+    rows, group, width, ring = sweep.memory.rows, sweep.strands.group, width_of(sweep.lanes), RING - 1
+    here, last, side = SUMS + (i & 1) * RING, SUMS + (1 - (i & 1)) * RING, way * group
+    near, second = (i + 3 * way) & ring, (i + 4 * way) & ring
     even, odd = splat(lanes, asymmetry(weights, 0)), splat(lanes, asymmetry(weights, 1))
-    for x in range(column(group, i + SMALLEST_HAIRPIN + 1), column(group, n), width * BESIDE):
+    for x in range(column(group, first_column(sweep, i)), column(group, sweep.part.end), width * BESIDE):
         y = x + width
         for z in (x, y):
-            value = extend(alg, load(lanes, rows, near, z - 3 * group), even)
+            value = extend(alg, load(lanes, rows, near, z - 3 * side), even)
             store(lanes, rows, here + 4, z, value)
-            value = choice(
-                alg, load(lanes, rows, near, z - 4 * group), load(lanes, rows, second, z - 3 * group)
-            )
-            store(lanes, rows, here + 5, z, extend(alg, value, odd))
+            left, right = load(lanes, rows, near, z - 4 * side), load(lanes, rows, second, z - 3 * side)
+            store(lanes, rows, here + 5, z, extend(alg, choice(alg, left, right), odd))
         first = splat(lanes, alg.zero)
         other = first
-        for u in range(6, largest_loop(sweep.layout, n, group, i, y) + 1):
+        for u in range(6, largest_loop(sweep.layout, sweep.part.end, group, i, x, way) + 1):
             by_side, loop = splat(lanes, asymmetry(weights, u - 4)), splat(lanes, interior(weights, u))
-            far = (i + u - 1) & (RING - 1)
-            left, right = load(lanes, rows, near, x - (u - 1) * group), load(lanes, rows, far, x - 3 * group)
-            value = widen(rule, alg, load(lanes, rows, last + u - 2, x - group), left, right, by_side)
+            far, back = (i + (u - 1) * way) & ring, (u - 1) * side
+            left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - 3 * side)
+            value = widen(rule, alg, load(lanes, rows, last + u - 2, x - side), left, right, by_side)
             store(lanes, rows, here + u, x, value)
             first = close(rule, alg, first, value, loop)
-            left, right = load(lanes, rows, near, y - (u - 1) * group), load(lanes, rows, far, y - 3 * group)
-            value = widen(rule, alg, load(lanes, rows, last + u - 2, y - group), left, right, by_side)
+            left, right = load(lanes, rows, near, y - back), load(lanes, rows, far, y - 3 * side)
+            value = widen(rule, alg, load(lanes, rows, last + u - 2, y - side), left, right, by_side)
             store(lanes, rows, here + u, y, value)
             other = close(rule, alg, other, value, loop)
         store(lanes, rows, FOUND + GENERIC, x, first)
         store(lanes, rows, FOUND + GENERIC, y, other)
 
 
-def _any_loop(layout: Any, n: Any, group: Any, i: Any, x: Any) -> Any:
-    return min(LARGEST_LOOP, n - 1 - i)
+def _any_loop(layout: Any, end: Any, group: Any, i: Any, x: Any, way: Any) -> Any:
+    return min(LARGEST_LOOP, end - 1 - i) if way > 0 else LARGEST_LOOP
 
 
-def _loop_up_to(layout: Any, n: Any, group: Any, i: Any, x: Any) -> Any:
-    # A hairpin and its pair are within: no loop is larger in this column or before, nor is one looked for.
-    return min(LARGEST_LOOP, x // group - RING - i - SMALLEST_HAIRPIN - 3)
+def _loop_up_to(layout: Any, end: Any, group: Any, i: Any, x: Any, way: Any) -> Any:
+    # A hairpin and its pair are within: no loop is larger in these columns, nor is one looked for.
+    j = x // group - RING
+    return min(LARGEST_LOOP, j + 1 - i - SMALLEST_HAIRPIN - 3 if way > 0 else end - 2 - j + i - 1)
 
 
-#: The most unpaired bases of a loop that begins at i and ends before a place of working memory.
+#: The most unpaired bases of a loop within or around a pair of a row and the columns of a place.
 largest_loop = by_type_of({OneSequence: _any_loop, SequenceALane: _loop_up_to})
 
 
 @shared
-def sum_beside(sweep: Any, i: Any) -> None:
+def sum_beside(sweep: Any, i: Any, way: Any) -> None:
     """Interior loops of one base on one side and three or more, of two and three, and longer bulges."""
     lanes, rule, alg, weights = sweep.lanes, sweep.lane_rule, sweep.alg, sweep.weights
-    rows = sweep.memory.rows
-    n, group = sweep.strands.longest, sweep.strands.group
-    width, ring = width_of(lanes), RING - 1
-    zero = splat(lanes, alg.zero)
+    rows, group, width, ring = sweep.memory.rows, sweep.strands.group, width_of(sweep.lanes), RING - 1
+    zero, side = splat(lanes, alg.zero), way * group
     loop = splat(lanes, extend(alg, interior(weights, 5), asymmetry(weights, 1)))
-    for x in range(column(group, i + SMALLEST_HAIRPIN + 1), column(group, n), width * BESIDE):
+    for x in range(column(group, first_column(sweep, i)), column(group, sweep.part.end), width * BESIDE):
         y = x + width
-        largest = largest_loop(sweep.layout, n, group, i, y)
-        near = ONE_SIDED_ROWS + ((i + 2) & ring)
+        largest = largest_loop(sweep.layout, sweep.part.end, group, i, x, way)
+        near = ONE_SIDED_ROWS + ((i + 2 * way) & ring)
         first, other = zero, zero
         for k in range(3, largest):
             step = splat(lanes, extend(alg, interior(weights, k + 1), asymmetry(weights, k - 1)))
-            far, back = ONE_SIDED_ROWS + ((i + 1 + k) & ring), (k + 1) * group
-            left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - 2 * group)
+            far, back = ONE_SIDED_ROWS + ((i + (1 + k) * way) & ring), (k + 1) * side
+            left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - 2 * side)
             first = beside(rule, alg, first, left, right, step)
-            left, right = load(lanes, rows, near, y - back), load(lanes, rows, far, y - 2 * group)
+            left, right = load(lanes, rows, near, y - back), load(lanes, rows, far, y - 2 * side)
             other = beside(rule, alg, other, left, right, step)
         store(lanes, rows, FOUND + ONE_SIDED, x, first)
         store(lanes, rows, FOUND + ONE_SIDED, y, other)
-        near = BULGE_ROWS + ((i + 1) & ring)
+        near = BULGE_ROWS + ((i + way) & ring)
         first, other = zero, zero
         for k in range(2, largest + 1):
             step = splat(lanes, bulge(weights, k))
-            far, back = BULGE_ROWS + ((i + 1 + k) & ring), (k + 1) * group
-            left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - group)
+            far, back = BULGE_ROWS + ((i + (1 + k) * way) & ring), (k + 1) * side
+            left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - side)
             first = beside(rule, alg, first, left, right, step)
-            left, right = load(lanes, rows, near, y - back), load(lanes, rows, far, y - group)
+            left, right = load(lanes, rows, near, y - back), load(lanes, rows, far, y - side)
             other = beside(rule, alg, other, left, right, step)
         store(lanes, rows, FOUND + BULGE, x, first)
         store(lanes, rows, FOUND + BULGE, y, other)
-        near, far = TWO_THREE_ROWS + ((i + 3) & ring), TWO_THREE_ROWS + ((i + 4) & ring)
+        near, far = TWO_THREE_ROWS + ((i + 3 * way) & ring), TWO_THREE_ROWS + ((i + 4 * way) & ring)
         for z in (x, y):
-            left, right = load(lanes, rows, near, z - 4 * group), load(lanes, rows, far, z - 3 * group)
+            left, right = load(lanes, rows, near, z - 4 * side), load(lanes, rows, far, z - 3 * side)
             store(lanes, rows, FOUND + TWO_THREE, z, beside(rule, alg, zero, left, right, loop))
 
 
@@ -362,8 +465,8 @@ def list_mates(sweep: Any) -> None:
 
 
 @shared
-def pairs_of_row(sweep: Any, i: Any) -> Any:
-    """List the cells of a row that can pair, and count them."""
+def pairs_of_row(sweep: Any, i: Any, begin: Any, end: Any) -> Any:
+    """List the cells of a row that can pair, from a column to another, and count them."""
     strands, places, bits = sweep.strands, sweep.memory.places, sweep.memory.bits
     group, count = group_of(sweep.layout, sweep.lanes), 0
     for base in range(BASES):
@@ -372,13 +475,15 @@ def pairs_of_row(sweep: Any, i: Any) -> Any:
         base = letter(strands, i, g) - 1
         for k in range(g, 64 if 0 <= base < BASES else 0, group):
             bits[BASES + base, 0] |= np.int64(1) << k
-    first, end = (i + SMALLEST_HAIRPIN + 1) * group, strands.longest * group
-    for z in range(first >> 6, (end + 63) >> 6):
+    first, behind = begin * group, end * group
+    for z in range(first >> 6, (behind + 63) >> 6):
         word: Any = np.int64(0)
         for base in range(BASES):
             word |= bits[BASES + base, 0] & bits[base, z]
         if 64 * z < first:
             word &= np.int64(-1) << (first - 64 * z)
+        if 64 * z + 64 > behind:
+            word &= ~(np.int64(-1) << (behind - 64 * z))
         while word != 0:
             x = 64 * z + lowest_bit(word)
             word = without_lowest(word)
@@ -386,6 +491,23 @@ def pairs_of_row(sweep: Any, i: Any) -> Any:
             places[0, count] = j
             places[1, count] = x - j * group
             count += int(allowed(strands, i, j, x - j * group))
+    return count
+
+
+@shared
+def stems_of_row(sweep: Any, i: Any, begin: Any, end: Any) -> Any:
+    """Stems of a row from a column to another, of pairs that can be: these are listed and counted."""
+    alg, weights, strands, places = sweep.alg, sweep.weights, sweep.strands, sweep.memory.places
+    group, one, kept, count = strands.group, OneLane(1), sweep.kept, 0
+    for z in range(pairs_of_row(sweep, i, begin, end)):
+        j, g = places[0, z], places[1, z]
+        value = load(one, kept.closed, 0, kept.starts[i] + j * group + g)
+        row = outward_row(strands, pair_type(weights, strands, i, j, g), i, j, g)
+        stem = extend(alg, value, outward(weights, row, STEM))
+        store(one, sweep.memory.rows, STEMS, column(group, j) + g, stem)
+        places[0, count] = j
+        places[1, count] = g
+        count += int(value != alg.zero)
     return count
 
 
@@ -401,13 +523,9 @@ def pair_cell(sweep: Any, i: Any, j: Any, g: Any) -> None:
     row, here = outward_row(strands, kind, i, j, g), i & (RING - 1)
     store(one, kept.closed, 0, kept.starts[i] + j * group + g, value)
     store(one, rows, STEMS, x, extend(alg, value, outward(weights, row, STEM)))
-    store(one, rows, GENERIC_ROWS + here, x, extend(alg, value, outward(weights, row, GENERIC)))
-    store(one, rows, ONE_SIDED_ROWS + here, x, extend(alg, value, outward(weights, row, ONE_SIDED)))
-    store(one, rows, TWO_THREE_ROWS + here, x, extend(alg, value, outward(weights, row, TWO_THREE)))
-    store(one, rows, BULGE_ROWS + here, x, extend(alg, value, outward(weights, row, BULGE)))
-    behind = extend(alg, outward(weights, row, EXTERIOR), load(one, kept.exterior, 0, (j + 1) * group + g))
-    first = load(one, kept.exterior, 0, i * group + g)
-    store(one, kept.exterior, 0, i * group + g, close(sweep.rule, alg, first, value, behind))
+    keep_ends(alg, weights, OUTWARD, row, rows, RING, here, x, value)
+    if sweep.part.end == strands.longest:
+        leave_stem(sweep, i, j, g)
 
 
 @shared
@@ -416,12 +534,19 @@ def closed_by_sums(sweep: Any, kind: Any, i: Any, j: Any, g: Any) -> Any:
     rule, alg, rows, weights = sweep.rule, sweep.alg, sweep.memory.rows, sweep.weights
     group = sweep.strands.group
     one, row, x = OneLane(1), inward_row(sweep.strands, kind, i, j, g), column(group, j) + g
-    value = extend(alg, load(one, rows, FOUND + GENERIC, x), inward(weights, row, GENERIC))
-    value = close(rule, alg, value, load(one, rows, FOUND + ONE_SIDED, x), inward(weights, row, ONE_SIDED))
-    value = close(rule, alg, value, load(one, rows, FOUND + BULGE, x), inward(weights, row, BULGE))
-    value = close(rule, alg, value, load(one, rows, FOUND + TWO_THREE, x), inward(weights, row, TWO_THREE))
+    value = add_found(sweep, INWARD, row, x, alg.zero)
     stems_within = load(one, rows, SPLIT + 1 - (i & 1), column(group, j - 1) + g)
     return close(rule, alg, value, stems_within, inward(weights, row, CLOSING))
+
+
+@shared
+def add_found(sweep: Any, table: Any, row: Any, x: Any, value: Any) -> Any:
+    """Besides, what vectors have found at a place, with the ends of a row of a table."""
+    for kind in range(ENDS):
+        end = entry(sweep.weights, table + row * 6 + kind)
+        found = load(OneLane(1), sweep.memory.rows, FOUND + kind, x)
+        value = close(sweep.rule, sweep.alg, value, found, end)
+    return value
 
 
 @shared
@@ -453,9 +578,7 @@ def add_below(sweep: Any, i: Any) -> None:
     """M2 of a row: add what the row below has to S."""
     lanes, alg, rows, group = sweep.lanes, sweep.alg, sweep.memory.rows, sweep.strands.group
     here, last = SPLIT + (i & 1), SPLIT + 1 - (i & 1)
-    for x in range(
-        column(group, i + SMALLEST_HAIRPIN + 1), column(group, sweep.strands.longest), width_of(lanes)
-    ):
+    for x in range(column(group, first_column(sweep, i)), column(group, sweep.part.end), width_of(lanes)):
         value = two_stems(sweep.lane_rule, alg, load(lanes, rows, last, x), load(lanes, rows, here, x))
         store(lanes, rows, here, x, value)
 
@@ -487,11 +610,11 @@ by_column = by_type_of({OneSequence: _alone, SequenceALane: _side_by_side})
 @shared
 def add_stem(sweep: Any, here: Any, k: Any) -> None:
     """Add to S what begins with the stem up to k."""
-    lanes, alg, rows, strands = sweep.lanes, sweep.alg, sweep.memory.rows, sweep.strands
-    group, multi = strands.group, sweep.kept.multi
-    at = sweep.kept.starts[k + 1] - RING * group
+    lanes, alg, rows, group, part = sweep.lanes, sweep.alg, sweep.memory.rows, sweep.strands.group, sweep.part
+    multi, at = sweep.kept.multi, sweep.kept.starts[k + 1] - RING * group
     stem = factor(sweep.layout, lanes, rows, column(group, k))
-    for x in range(column(group, k + SMALLEST_HAIRPIN + 2), column(group, strands.longest), width_of(lanes)):
+    first = max(k + SMALLEST_HAIRPIN + 2, part.begin)
+    for x in range(column(group, first), column(group, part.end), width_of(lanes)):
         value = close(sweep.lane_rule, alg, load(lanes, rows, here, x), load(lanes, multi, 0, at + x), stem)
         store(lanes, rows, here, x, value)
 
@@ -535,14 +658,16 @@ def add_stems(sweep: Any, here: Any, count: Any) -> None:
 
 def _best_stems(choose: Any, sweep: Any, i: Any, count: Any) -> None:
     alg, multi, rows = sweep.alg, sweep.kept.multi, sweep.memory.rows
-    n, group, here = sweep.strands.longest, sweep.strands.group, SPLIT + (i & 1)
+    group, here = sweep.strands.group, SPLIT + (i & 1)
     mine, rule = by_column(sweep.layout, sweep.lanes, sweep.rule, sweep.lane_rule)
     # Choosing twice from the same changes nothing: M2 of this row serves for S, and so does a stem that is
     # no better.
     add_below(sweep, i)
     at, below = sweep.kept.starts[i], sweep.kept.starts[i + 1]
-    best = splat(mine, alg.zero)
-    for k in range(i + SMALLEST_HAIRPIN + 1, n):
+    first, best = first_column(sweep, i), splat(mine, alg.zero)
+    if first > i + SMALLEST_HAIRPIN + 1:
+        best = load(mine, multi, 0, at + (first - 1) * group)
+    for k in range(first, sweep.part.end):
         # What ends one base earlier has a stem or more, and this base unpaired.
         single = extend(alg, best, rule.unpaired)
         under, x = load(mine, multi, 0, below + k * group), column(group, k)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +17,12 @@ from plait.dp.intervals.rows import (
     BASES,
     BEFORE,
     BESIDE,
+    EDGE,
     RING,
     ROWS,
     Intervals,
     OneSequence,
+    Part,
     RowMemory,
     SequenceALane,
     Sweep,
@@ -106,7 +109,8 @@ class Room:
         size = math.prod(shape)
         found = self._arrays.get(name)
         if found is None or found.size < size or not isinstance(value, found.dtype.type):
-            found = filled((size + _LINE,), value)
+            room = (size + _LINE,)
+            found = np.empty(room, type(value)) if isinstance(value, np.generic) else filled(room, value)
             # Lanes that begin where a line of the cache does are loaded at once.
             first = -found.ctypes.data % _LINE // found.itemsize
             found = self._arrays[name] = found[first : first + size]
@@ -124,8 +128,13 @@ class Room:
         """Where C, M and X are kept."""
         cells = cells_kept(longest, group, width)
         exterior = self.filled("exterior", (1, (longest + 1) * group), zero)
-        closed, multi = (self.filled(name, (1, cells), zero) for name in ("closed", "multi"))
-        return Intervals(closed, multi, exterior, row_starts(longest, group), group)
+        closed, multi = (self.taken(name, (1, cells), zero) for name in ("closed", "multi"))
+        starts = row_starts(longest, group)
+        if isinstance(zero, np.generic):
+            # What is behind the last base is read, and written by none.
+            for table in (closed, multi):
+                table[0, starts[longest] + (longest - BEFORE) * group :] = zero
+        return Intervals(closed, multi, exterior, starts, group)
 
     def outside(self, kept: Intervals, zero: Any) -> Outside:
         """Derivatives by C, M and X."""
@@ -141,7 +150,15 @@ class Room:
         )
         kept = self.intervals(laid_out.longest, group, lanes.width, alg.zero)
         memory = self.memory(laid_out.longest, group, lanes.width, alg.zero)
-        return Sweep(lanes, layout, choose, rule, rule, alg, batch.loops, laid_out, kept, (), memory)
+        (part,) = self.parts(laid_out.longest, 1, alg.zero)
+        return Sweep(lanes, layout, choose, rule, rule, alg, batch.loops, laid_out, kept, (), memory, part)
+
+    def parts(self, n: int, count: int, zero: Any) -> list[Part]:
+        """Columns in so many parts of about as many cells each."""
+        # Of two, the first has 73 % of the columns: the rows of the other are longer, and it has X.
+        ends = [round(n * (k / count) ** 0.45) for k in range(count + 1)]
+        edges = self.taken("edges", (count, n, EDGE) if count > 1 else (1, 1, 1), zero)
+        return [Part(a, b, b, 0, k, edges) for k, (a, b) in enumerate(pairwise(ends))]
 
     def memory(self, longest: int, group: int, width: int, zero: Any) -> RowMemory:
         """Working memory of rows, with anything in it."""

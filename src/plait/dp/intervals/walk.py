@@ -55,9 +55,13 @@ def walk_kernel(filled: Any, lengths: Any, shares: Any, left: Any, partners: Any
 
 @kernel
 def fold_kernel(given: Any, lengths: Any, shares: Any, left: Any, partners: Any) -> None:
-    """Best structures of a `Sweep`, there and back: of short ones, calls take as long as the work."""
+    """Best structures of a `Sweep`, there and back: of short ones, calls take as long as the work.
+
+    Without `lengths`, a part is worked out; with them, the way back follows.
+    """
     fill(given)
-    walk_all(given, lengths, shares, left, partners)
+    if lengths.size > 0:
+        walk_all(given, lengths, shares, left, partners)
 
 
 @shared

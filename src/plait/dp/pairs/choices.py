@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from plait.dp.pairs.gaps import choices
 from plait.lang.compile import by_type_of, shared
-from plait.lang.lanes import mask_bits
+from plait.lang.lanes import mask_bits, store
 
 
 class ScoresOnly(NamedTuple):
@@ -23,8 +23,16 @@ class AsAsked(NamedTuple):
     kept: Any
 
 
+class KeepValues(NamedTuple):
+    """The value of each cell above that of ``zero``: ``bits[at, row, lane]``, of the type of the scores."""
+
+    lanes: Any
+
+
 def of_kind(keep: Any, kept: bool) -> Any:
     """The same kind of `keep`, for scores and choices if `kept`, else for scores alone."""
+    if isinstance(keep, KeepValues):
+        return keep
     if isinstance(keep, AsAsked):
         return AsAsked(kept)
     return KeepChoices() if kept else ScoresOnly()
@@ -62,8 +70,14 @@ def _note_if_asked(keep: Any, step: Any, bits: Any, at: Any, row: Any, state: An
         _note_choices(keep, step, bits, at, row, state)
 
 
+def _note_values(keep: Any, step: Any, bits: Any, at: Any, row: Any, state: Any) -> None:
+    store(keep.lanes, bits[at], row, 0, state[3] - step[1].zero)
+
+
 #: Whether choices are kept.
-keeps = by_type_of({ScoresOnly: _never, KeepChoices: _always, AsAsked: _as_asked})
+keeps = by_type_of({ScoresOnly: _never, KeepChoices: _always, AsAsked: _as_asked, KeepValues: _never})
 
 #: Note the choices of a row of every lane in step or column `at`, if they are wanted.
-note = by_type_of({ScoresOnly: _note_nothing, KeepChoices: _note_choices, AsAsked: _note_if_asked})
+note = by_type_of(
+    {ScoresOnly: _note_nothing, KeepChoices: _note_choices, AsAsked: _note_if_asked, KeepValues: _note_values}
+)

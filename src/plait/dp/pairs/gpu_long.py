@@ -20,6 +20,7 @@ from plait.devices.cuda_target import CudaTarget
 from plait.dp.pairs import gpu_stripes as kernel
 from plait.dp.pairs.gaps import AffineGap, LinearGap
 from plait.dp.pairs.gpu_stripes import MARKS, MOST_COST, Anywhere, AtEdges, NarrowScores, WideScores
+from plait.dp.pairs.kbest import BestPath, KBest, k_best
 from plait.dp.pairs.launches import cpu_steps, on_long_pair
 from plait.dp.pairs.tiles import Grid, LongPair, Tile, TileSteps, Visit, align_long, cuts, score_long
 from plait.dp.pairs.traceback import Costs
@@ -393,3 +394,8 @@ def _find(find: Callable[[LongPair, TileSteps], R], pair: LongPair, target: Cuda
 #: See `plait.dp.pairs.launches`.
 score_batch: Final = partial(_find, score_long)
 align_batch: Final = partial(_find, align_long)
+
+
+def k_best_batch(batch: KBest, target: CudaTarget) -> list[BestPath]:
+    """See `plait.dp.pairs.launches`."""
+    return _find(partial(k_best, batch), batch.pair, target)

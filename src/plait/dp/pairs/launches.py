@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from plait.devices.target import Problem, free_bytes, interpreted
 from plait.dp.pairs.blocks import BlockBatch, TraceBatch, score_blocks, trace_targets
 from plait.dp.pairs.inter_sequence import score_blocks_kernel, trace_targets_kernel
+from plait.dp.pairs.kbest import BestPath, KBest, k_best, sweep_tiles_kernel
 from plait.dp.pairs.lists import (
     ListBatch,
     PairResults,
@@ -42,13 +43,15 @@ _SHARE_OF_MEMORY = 4
 
 def cpu_steps(threads: int) -> TileSteps:
     """The compiled steps of a long pair."""
-    return TileSteps(border_kernel, sweep_kernel, end_kernel, walk_kernel, close_kernel, threads)
+    return TileSteps(
+        border_kernel, sweep_kernel, end_kernel, walk_kernel, close_kernel, sweep_tiles_kernel, threads
+    )
 
 
 def reference_steps() -> TileSteps:
     """Their definitions."""
-    border, sweep, end, walk, close, *_ = map(interpreted, cpu_steps(1))
-    return TileSteps(border, sweep, end, walk, close, 1)
+    border, sweep, end, walk, close, tiles, *_ = map(interpreted, cpu_steps(1))
+    return TileSteps(border, sweep, end, walk, close, tiles, 1)
 
 
 def on_long_pair(find: Callable[[LongPair, TileSteps], R], steps: TileSteps, pair: LongPair) -> R:
@@ -95,3 +98,11 @@ BLOCK_TRACES: Final[Problem[TraceBatch, PairResults]] = Problem(
 LONG_SCORE: Final = _long(score_long, "plait.dp.pairs.gpu_long:score_batch")
 #: A best alignment of a long pair, see `plait.dp.pairs.tiles.align_long`.
 LONG_ALIGNMENT: Final = _long(align_long, "plait.dp.pairs.gpu_long:align_batch")
+#: The k best local alignments of a pair, see `plait.dp.pairs.kbest`.
+K_BEST: Final[Problem[KBest, list[BestPath]]] = Problem(
+    "the best alignments of a pair",
+    cpu=lambda batch, target: on_long_pair(partial(k_best, batch), cpu_steps(target.threads), batch.pair),
+    reference=lambda batch, target: on_long_pair(partial(k_best, batch), reference_steps(), batch.pair),
+    cuda="plait.dp.pairs.gpu_long:k_best_batch",
+    worth=lambda batch: batch.pair.costs.query.size * batch.pair.costs.target.size >= _LEAST_CELLS,
+)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.target import Target, over_threads
-from plait.dp.pairs.choices import AsAsked, ScoresOnly, keeps, of_kind
+from plait.dp.pairs.choices import AsAsked, KeepValues, ScoresOnly, keeps, of_kind
 from plait.dp.pairs.diagonals import Edges, Region, StripeScratch, sweep_region
 from plait.dp.pairs.gaps import AffineGap
 from plait.dp.pairs.paths import describe_paths
@@ -350,9 +350,11 @@ def choice_type(lanes: Any) -> Any:
 def _choice_shape(setup: PairSetup, rows: int, columns: int) -> tuple[int, ...]:
     stripes = -(-rows // (ROWS * setup.lanes.width))
     stretches = -(-columns // setup.limits.stretch)
+    steps = min(setup.limits.stretch, columns) + setup.lanes.width - 1
+    if isinstance(setup.rules[2], KeepValues):
+        return (stripes, stretches, steps, ROWS, setup.lanes.width)
     if not keeps(setup.rules[2]):
         return (stripes, stretches, 1, 1, 1)
-    steps = min(setup.limits.stretch, columns) + setup.lanes.width - 1
     return (stripes, stretches, steps, ROWS, 4)
 
 
@@ -384,10 +386,11 @@ def make_memory(setup: PairSetup, rows: int, columns: int, *, edges: bool = True
         score,
     )
     sizes = (columns, columns, rows, rows) if edges else (0, 0, 0, 0)
+    kept = kind if isinstance(setup.rules[2], KeepValues) else choice_type(setup.lanes)
     return PairMemory(
         Edges(*(np.zeros(size, np.int32) for size in sizes)),
         scratch,
-        np.empty(_choice_shape(setup, rows, columns), choice_type(setup.lanes)),
+        np.empty(_choice_shape(setup, rows, columns), kept),
         np.zeros((rows + columns + 2 if edges else 0, 2), np.int64),
         np.zeros(5, np.int64),
         np.zeros(3, np.int64),

@@ -156,6 +156,43 @@ class SkewedProfile(NamedTuple):
         return widen(like, load(lanes, scratch.skewed, step + lanes.width, v * lanes.width))
 
 
+class Barred(NamedTuple):
+    """Scores of another source, but for pairs of residues that must not be aligned.
+
+    `rows` and `columns` are those of the pairs, int64 (pairs,); `marks`, int32 (steps of a stretch, ROWS *
+    lanes), is memory.
+    """
+
+    source: Any
+    rows: Any
+    columns: Any
+    marks: Any
+
+    @staticmethod
+    def prepare(source: Barred, lanes: Any, scratch: Any, stripe: Any) -> Any:
+        row, rows, first, last = stripe
+        marks = source.marks
+        for step in range(last - first + lanes.width - 1):
+            for lane in range(4 * lanes.width):
+                marks[step, lane] = 0
+        for pair in range(source.rows.size):
+            r = source.rows[pair] - row
+            c = source.columns[pair] - first
+            if r >= 0 and r < rows and c >= 0 and c < last - first:
+                # No alignment goes through it, and values below 2^29 can be added.
+                marks[c + r // 4, r % 4 * lanes.width + r // 4] = -(1 << 30)
+        return prepare(source.source, lanes, scratch, stripe)
+
+    @staticmethod
+    def enter(source: Barred, letters: Any, at: Any) -> Any:
+        return enter(source.source, letters, at)
+
+    @staticmethod
+    def scores(source: Barred, lanes: Any, like: Any, scratch: Any, letters: Any, step: Any, v: Any) -> Any:
+        own = scores(source.source, lanes, like, scratch, letters, step, v)
+        return own + load(lanes, source.marks, step, v * lanes.width)
+
+
 @by_type
 def part(source: Any, lanes: Any, q0: Any, q1: Any, t0: Any, t1: Any) -> Any:
     """The source of some rows and columns."""

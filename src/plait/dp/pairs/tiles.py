@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from math import isqrt
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from plait.dp.pairs.choices import of_kind
 from plait.dp.pairs.diagonals import Edges
 from plait.dp.pairs.lists import FreeEnds, PairSetup, choice_bytes, make_memory
-from plait.dp.pairs.scores import ROWS, part
+from plait.dp.pairs.scores import ROWS, Barred, part
 from plait.dp.pairs.traceback import DONE, Costs, StripeBits
 
 _LEAST_TILE = 1024
@@ -51,7 +51,8 @@ class LongPair(NamedTuple):
     """A pair of which no sequence is empty, and how it is swept.
 
     `setup` is without choices. `choice_limit` is bytes of choices of a tile, `checkpoint_limit` bytes of the
-    edges of all tiles; `progress` is told the number of cells done, often.
+    edges of all tiles; `progress` is told the number of cells done, often. `barred`, where it is given, has
+    rows and columns, (pairs,) each, of pairs of residues that must not be aligned; lanes are of 32 bits then.
     """
 
     setup: PairSetup
@@ -60,6 +61,7 @@ class LongPair(NamedTuple):
     progress: Callable[[int], None]
     choice_limit: int = CHOICES_OF_A_TILE
     checkpoint_limit: int = 1 << 30
+    barred: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
 
 class Checkpoints(NamedTuple):
@@ -152,6 +154,7 @@ class TileSteps(NamedTuple):
     end: Callable[..., Any]
     walk: Callable[..., Any]
     close: Callable[..., Any]
+    tiles: Callable[..., Any]
     threads: int
     many: ManyTiles | None = None
 
@@ -266,8 +269,6 @@ class Sweep:
             wait(self.copies)
         for copy in self.copies:
             copy.result()
-        if self.many is not None and self.ending:
-            self._find_end()
 
     def _after(self, i: int, j: int, waiting: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         for k, m in ((i, j + 1), (i + 1, j)):
@@ -305,8 +306,10 @@ class Sweep:
             self.corners[i + 1, j + 1] = edges.row_h[-1]
         return i, j
 
-    def _find_end(self) -> None:
-        """The place of the best value: in the first row of tiles that has it."""
+    def find_end(self) -> None:
+        """Find the place of the best value where it is not known: in the first row of tiles that has it."""
+        if self.many is None or not self.ending:
+            return
         value = self.values.max()
         if value <= 0:
             return
@@ -320,6 +323,7 @@ class Sweep:
                 limit = bytes_to_seek(tile.cells, self.pair.checkpoint_limit)
                 part_of = Sweep(self.pair, self.steps, tile, edges, corner, limit, True)
                 part_of.run()
+                part_of.find_end()
                 best = part_of.best
             self._take(best)
 
@@ -354,6 +358,8 @@ def sweep_tile(
     memory = make_memory(setup._replace(rules=rules), rows, columns, edges=False)
     region = setup.limits._replace(row_end=rows, column_end=columns, corner=corner)
     best = np.array([0, _NOWHERE, _NOWHERE], np.int64)
+    if pair.barred is not None:
+        rules = (_barred(own, pair.barred, tile, region, setup.lanes.width), *rules[1:])
     steps.sweep(
         setup.lanes, setup.gap, setup.algebra, rules, region, edges, memory.scratch, memory.bits, best
     )
@@ -361,6 +367,15 @@ def sweep_tile(
         best[1] += tile.row
         best[2] += tile.column
     return best, memory.bits
+
+
+def _barred(source: Any, barred: Sequence[NDArray[np.int64]], tile: Tile, limits: Any, width: int) -> Barred:
+    """The scores of a tile without those of the pairs in it that must not be aligned."""
+    rows, columns = barred
+    inside = (rows >= tile.row) & (rows < tile.row_end)
+    inside &= (columns >= tile.column) & (columns < tile.column_end)
+    marks = np.empty((min(limits.stretch, limits.column_end) + width - 1, ROWS * width), np.int32)
+    return Barred(source, rows[inside] - tile.row, columns[inside] - tile.column, marks)
 
 
 #: Tiles along the diagonal that are made ready ahead: those with choices, and those that are cut.
@@ -518,7 +533,8 @@ class Walk:
         )
 
 
-def _whole(pair: LongPair, steps: TileSteps) -> tuple[Tile, Edges]:
+def whole_matrix(pair: LongPair, steps: TileSteps) -> tuple[Tile, Edges]:
+    """All rows and columns of a pair, with the edges at the border."""
     rows, columns = pair.costs.query.size, pair.costs.target.size
     edges = Edges(*(np.zeros(size, np.int32) for size in (columns, columns, rows, rows)))
     steps.border(pair.free, pair.costs.gap_open, pair.costs.gap_extend, edges)
@@ -526,9 +542,10 @@ def _whole(pair: LongPair, steps: TileSteps) -> tuple[Tile, Edges]:
 
 
 def _first_pass(pair: LongPair, steps: TileSteps, checkpoint_limit: int) -> Sweep:
-    region, edges = _whole(pair, steps)
+    region, edges = whole_matrix(pair, steps)
     sweep = Sweep(pair, steps, region, edges, 0, checkpoint_limit, bool(pair.free.anywhere))
     sweep.run()
+    sweep.find_end()
     steps.end(pair.free, pair.costs.gap_open, pair.costs.gap_extend, edges, sweep.best)
     return sweep
 

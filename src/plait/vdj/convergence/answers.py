@@ -27,6 +27,7 @@ from plait.vdj.convergence.claims import (
     whole,
 )
 from plait.vdj.convergence.pgen_tables import FEWEST_SUBJECTS, FREQUENCIES, SHARING
+from plait.vdj.convergence.public_clonotypes import public_answers
 
 _Row = Mapping[str, Any]
 
@@ -79,12 +80,12 @@ def pgen_answer(
     parameters = study.get("parameters", {})
     few = _few(study)
     text = [
+        _model(study, parameters),
         *(_measured(compared, measure) for measure in _MEASURES),
         _above_zero(compared),
         _pgen_strata(rows),
         _sweep(rows),
         *_held_out(groups),
-        _model(study, parameters),
         _WITH_CALLS if parameters.get("model_calls") != "ignore" else _WITHOUT_CALLS,
         str(parameters.get("model_note") or _UNKNOWN_SOURCE),
         _SELECTION,
@@ -610,8 +611,8 @@ def chosen_answer(coefficients: Sequence[Mapping[str, Any]]) -> dict[str, Any] |
     inserted = next((group for group in ("n2", "n1") if any(_group(row) == group for row in known)), "n2")
     groups = {group: [row for row in known if _group(row) == group] for group in (_COUNTS, inserted)}
     text = [
-        f"The adaptive LASSO (one-standard-error rule) keeps {len(kept)} of {len(known)} predictors"
-        + (f"; the largest standardised coefficients: {_listed(kept[:_LONGEST])}." if kept else "."),
+        f"The adaptive LASSO (one-standard-error rule) keeps {len(kept)} of {len(known)} predictors.",
+        f"The largest standardised coefficients: {_listed(kept[:_LONGEST])}." if kept else "",
     ]
     for group, label in ((_COUNTS, "Path counts"), (inserted, inserted.upper())):
         mine = [row for row in kept if _group(row) == group]
@@ -819,8 +820,10 @@ def answers(
 ) -> list[dict[str, Any]]:
     """Answers of a study, the headline first: id, headline, text, figures, as study.json holds them.
 
-    First ``drivers``, then ``pgen_comparison`` where there is Pgen, the correlations, ``chosen_predictors``
-    where there is a regression, and ``limits``. `study` is study.json; the others are rows of
+    First, where subjects were compared, ``public_clonotypes``, and with a model ``expected_sharing`` and
+    ``beyond_expectation``; ``drivers``, then ``pgen_comparison`` where there is Pgen, the correlations,
+    ``chosen_predictors`` where there is a regression, and ``limits``. `study` is study.json; the others are
+    rows of
     correlations.tsv, group_comparison.tsv, coefficients.tsv, pgen_comparison.tsv and pgen_groups.tsv. A
     missing value is None, NaN or an empty text.
 
@@ -833,6 +836,7 @@ def answers(
     No association of path count and number of subjects can be told from these data
     """
     found = [
+        *public_answers(study),
         driver_answer(groups, study),
         pgen_answer(study, pgen, correlations, pgen_groups),
         *correlation_answers(correlations),

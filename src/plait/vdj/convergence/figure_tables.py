@@ -32,6 +32,7 @@ from plait.vdj.convergence.pgen_tables import (
     PgenTables,
     SweepCounts,
 )
+from plait.vdj.repertoires.diversity import Abundances, DiversitySettings, Estimated, Estimator
 
 #: Columns of n_composition.tsv.
 COMPOSITION_COLUMNS: Final = ("span", "shared", "base", "nucleotides", "share", "low", "high")
@@ -264,6 +265,9 @@ class TopShared:
 _SUBJECT_SUMS: Final = ("rows", "clonotypes", "shared_clonotypes", "duplicate_count")
 _USAGE_SUMS: Final = ("clonotypes", "rows", "shared_clonotypes")
 _LENGTH_SUMS: Final = ("clonotypes", "rows")
+#: Few points and repertoires drawn anew, and no subjects with more clonotypes: seconds, not minutes.
+_CURVE: Final = DiversitySettings(replicates=10, knots=12)
+_MOST_DRAWN: Final = 10_000_000
 #: Rows worked on at a time.
 _BLOCK: Final = 1 << 17
 _FROM_SHEET: Final = ("files", "rows_left_out")
@@ -288,6 +292,8 @@ class FigureTables:
         self._levels = Tally(LEVEL_SUMS)
         self._usage = Tally(_USAGE_SUMS)
         self._lengths = Tally(_LENGTH_SUMS)
+        self._v_genes = Tally(_LENGTH_SUMS)
+        self._copies = Tally(("clonotypes",))
         self._found: list[dict[str, Any]] | None = None
         self._with_duplicates = False
 
@@ -339,6 +345,9 @@ class FigureTables:
         self._subjects.add(
             [table["subject"]], [table["rows"], ones, _shared(table, self.settings), duplicates]
         )
+        self._v_genes.add([table["subject"], table["v_gene"]], [ones, table["rows"]])
+        copies = pc.coalesce(duplicates, table["rows"]) if self._with_duplicates else table["rows"]
+        self._copies.add([table["subject"], copies], [ones])
         if "junction_length" in table.column_names:
             self._lengths.add([table["subject"], table["junction_length"]], [ones, table["rows"]])
 
@@ -350,7 +359,7 @@ class FigureTables:
         self._with_duplicates |= other._with_duplicates
         if self._pgen is not None and other._pgen is not None:
             self._pgen.merge(other._pgen)
-        tallies = ("_subjects", "_statuses", "_levels", "_usage", "_lengths")
+        tallies = ("_subjects", "_statuses", "_levels", "_usage", "_lengths", "_v_genes", "_copies")
         for name in ("_correlations", "_composition", "_sweep", "_top", *tallies):
             getattr(self, name).merge(getattr(other, name))
 
@@ -402,6 +411,17 @@ class FigureTables:
         yield "vj_usage", ("v_gene", "j_gene", *_USAGE_SUMS), _rows(("v_gene", "j_gene"), self._usage)
         keys = ("subject", "junction_length")
         yield "cdr3_lengths", (*keys, *_LENGTH_SUMS), _rows(keys, self._lengths)
+        yield (
+            "v_by_subject",
+            ("subject", "v_gene", *_LENGTH_SUMS),
+            _rows(("subject", "v_gene"), self._v_genes),
+        )
+        estimates = self._estimates()
+        for name, told in (
+            ("diversity", [row for row, _ in estimates]),
+            ("rarefaction", [row for _, curve in estimates for row in curve]),
+        ):
+            yield name, tuple(told[0]) if told else ("subject",), told
         yield "n_composition", COMPOSITION_COLUMNS, self._composition.rows()
         yield "correlations", CORRELATION_COLUMNS, self.correlations()
         pgen = self._pgen
@@ -412,6 +432,16 @@ class FigureTables:
             yield "pgen_by_sharing", PATH_COUNT_COLUMNS, by_sharing
             yield "pgen_statuses", PGEN_STATUS_COLUMNS, pgen.status_rows()
             yield "pgen_comparison", PGEN_COLUMNS, pgen.rows()
+
+    def _estimates(self) -> list[Estimated]:
+        """Diversity of each subject, and its rarefaction."""
+        held: dict[str, list[tuple[int, int]]] = {}
+        for (subject, copies), sums in self._copies:
+            if copies > 0:
+                held.setdefault(subject, []).append((copies, sums["clonotypes"]))
+        estimator = Estimator(_CURVE)
+        found = {subject: Abundances(*np.array(pairs, np.int64).T) for subject, pairs in held.items()}
+        return [estimator(one) for one in found.items() if one[1].observed <= _MOST_DRAWN]
 
     def _subject_rows(self, sheet: Mapping[str, Mapping[str, object]]) -> Iterator[dict[str, object]]:
         for subject in sorted({key[0] for key, _ in self._subjects} | set(sheet)):

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,6 +37,7 @@ from plait.vdj.counting import PathCounter
 from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.germline_set import Chain
 from plait.vdj.models import PathModel
+from plait.vdj.repertoires.sharing import SharingSettings
 
 #: Columns of the table of subjects, which a covariate must not be called.
 TAKEN = ("files", "rows", "rows_left_out", "clonotypes", "shared_clonotypes", "duplicate_count")
@@ -77,6 +78,7 @@ class StudySettings:
     model_digest: str | None = None
     model_calls: Literal["use", "ignore"] = "use"
     model_note: str = ""
+    sharing: SharingSettings = field(default_factory=SharingSettings)
 
     def __post_init__(self) -> None:
         """Check every parameter."""
@@ -134,11 +136,15 @@ class StudySettings:
         own["predictor_models"] = [list(model) for model in self.predictor_models]
         first = {name: own.pop(name) for name in ("germline", "anchors", "chain")}
         del own["model"]
+        shared = own.pop("sharing")
+        own |= {name: getattr(shared, name) for name in OF_SHARING}
         if not self.with_pgen:
             own = {name: own[name] for name in own if name not in OF_PGEN}
         return {**first, **self.model.as_dict(), **own}
 
 
+#: What a study takes of `sharing`.
+OF_SHARING = ("key", "mismatches", "edits")
 #: Parameters of generation probabilities.
 OF_PGEN = ("recombination_model", "model_digest", "model_calls", "model_note")
 _RANGES = (

@@ -40,10 +40,19 @@ from plait.stats.design_file import DesignWriter
 from plait.vdj.calls import CLONOTYPE, GeneNames, named_rows, text_of, whole_numbers
 from plait.vdj.convergence.figure_tables import FigureTables
 from plait.vdj.convergence.pgen_tables import PGEN_FIELDS, FigureSettings, PgenColumns
+from plait.vdj.convergence.public_clonotypes import PublicClonotypes, public_clonotypes, write_pairs
 from plait.vdj.convergence.regression import PredictorSet
-from plait.vdj.convergence.settings import OF_PGEN, CountedSample, PlannedSample, StudySettings, count_sample
+from plait.vdj.convergence.settings import (
+    OF_PGEN,
+    OF_SHARING,
+    CountedSample,
+    PlannedSample,
+    StudySettings,
+    count_sample,
+)
 from plait.vdj.count_files import CountPlan
 from plait.vdj.counting import region_names
+from plait.vdj.model.recombination_model import RecombinationModel
 
 #: Rows of a task, about.
 _STRETCH_ROWS = 1 << 17
@@ -436,6 +445,7 @@ class StudyFolder:
         self.design = path / "parts" / "design"
         self.clonotypes = path / "clonotypes"
         self.tables = path / "tables"
+        self.sharing = path / "sharing.parquet"
         self.study = path / "study.json"
         claim_folder(path, marker=_MARKER, kind=_KIND, what="study")
         # Of a run that was killed while it cleaned up.
@@ -451,11 +461,16 @@ class StudyFolder:
 
     def start_anew(self) -> None:
         """Remove all results but the path counts."""
+        self.sharing.unlink(missing_ok=True)
         for folder in (self.parts, self.clonotypes, self.tables):
             _remove(folder)
         for folder in (self.parts, self.design, self.clonotypes, self.tables):
             with output_errors(folder):
                 folder.mkdir(exist_ok=True)
+
+    def pairs(self, part: int) -> Path:
+        """Clonotypes in subjects of a part, put aside."""
+        return self.parts / f"pairs-{part:05d}.parquet"
 
     def tidy(self) -> None:
         """Remove what a finished study no longer needs."""
@@ -572,6 +587,7 @@ class PartWork:
         )
         del rows
         write_clonotypes(clonotypes, self.folder.clonotypes / f"part-{part:05d}.parquet")
+        write_pairs(clonotypes, pairs, self.folder.pairs(part))
         figures = FigureTables(figure_settings(self.settings))
         figures.add_clonotypes(clonotypes)
         figures.add_pairs(pairs)
@@ -607,6 +623,7 @@ _MOST_TASKS = 8
 _LATER = frozenset(
     (
         *("regression", "lambdas", "folds", "halves", "seed", "shared_by", "predictor_models"),
+        *OF_SHARING,
         *OF_PGEN,
     )
 )
@@ -776,6 +793,24 @@ class Stages:
             for number, part in enumerate(results, start=1):
                 found.merge(part)
                 self.report(StudyProgress("grouping clonotypes", number, dealt.parts))
+        return found
+
+    def share(self, parts: int, model: RecombinationModel | None) -> PublicClonotypes:
+        """Who shares what, and what more than generation explains, from the pairs that were put aside."""
+        put_aside = self.folder.parts / self.folder.sharing.name
+        with self.timed("sharing"):
+            found = public_clonotypes(
+                [self.folder.pairs(part) for part in range(parts)],
+                put_aside,
+                self.settings,
+                model,
+                executor=self.executor,
+                progress=lambda state: self.report(
+                    StudyProgress("comparing subjects", state.bytes_read, state.total_bytes)
+                ),
+            )
+            with output_errors(self.folder.sharing):
+                put_aside.replace(self.folder.sharing)
         return found
 
 

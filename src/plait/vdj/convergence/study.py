@@ -18,12 +18,13 @@ from plait._version import __version__
 from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.layouts import AUTO, LayoutChoice
-from plait.formats.sheets import SampleSheet, read_sample_sheet, subject_names
+from plait.formats.sheets import SampleSheet, file_names, read_sample_sheet
 from plait.run.executor import Executor, open_executor
 from plait.vdj.calls import STATUS_MEANINGS, Ambiguity
 from plait.vdj.convergence.answers import answers
 from plait.vdj.convergence.claims import read_table, write_table
 from plait.vdj.convergence.pgen_tables import ModelCalls, PgenColumns
+from plait.vdj.convergence.public_clonotypes import PublicClonotypes
 from plait.vdj.convergence.regression import PredictorSet, Regression, choose_predictors, regress
 from plait.vdj.convergence.settings import (
     DEFAULT_MODEL,
@@ -49,6 +50,7 @@ from plait.vdj.germline.germline_set import Chain
 from plait.vdj.model.pgen import ZERO_REASONS
 from plait.vdj.model.recombination_model import RecombinationModel, gene_faults, load_model
 from plait.vdj.models import PathModel
+from plait.vdj.repertoires.sharing import SharingSettings
 
 _Path = str | os.PathLike[str]
 
@@ -75,6 +77,7 @@ def study(
     recombination_model: RecombinationModel | _Path | None = None,
     model_calls: ModelCalls = "use",
     model_note: str = "",
+    sharing: SharingSettings | None = None,
     cache: _Path | None = None,
     device: str = "auto",
     executor: Executor | None = None,
@@ -128,6 +131,9 @@ def study(
         counts are of the genes that are called; ``"ignore"``: with any genes of the model.
     model_note
         What is to be known of the model wherever its results are told; for example, from which data it is.
+    sharing
+        What makes a clonotype where it is told who shares what and what generation leads to expect, and what
+        is near it (``key``, ``mismatches``, ``edits``). Path counts are always of junctions with V and J.
     cache
         Folder of path counts that several studies share; by default ``counts`` in the output.
     executor
@@ -175,9 +181,9 @@ def study(
         model_digest=None if recombination is None else recombination.digest,
         model_calls=model_calls,
         model_note=model_note,
+        sharing=sharing or SharingSettings(),
     )
-    if recombination is not None:
-        _check_model(settings, recombination, alleles)
+    _check_model(settings, recombination, alleles)
     samples = read_sample_sheet(sheet, taken=TAKEN)
     with nullcontext(executor) if executor is not None else open_executor(threads=threads) as workers:
         run = partial(_finished, samples, Path(output), settings, alleles, recombination, workers)
@@ -202,9 +208,8 @@ def _finished(
     sheet.check_covariates()
     plan = count_plan(settings, germline, device=device, executor=executor)
     planned = [plan_sample(sample, settings, plan) for sample in sheet.samples]
-    subject_names(
-        one.sample.path for one in planned if one.sample.subject is None and "subject" not in one.roles
-    )
+    unsaid = [one for one in planned if one.sample.subject is None and "subject" not in one.roles]
+    file_names((one.sample.path for one in unsaid), "subject_id")
     # Absolute, for workers that have been started elsewhere.
     kept = None if cache is None else Path(cache).absolute()
     folder = StudyFolder(output.absolute(), counts=kept)
@@ -227,7 +232,9 @@ def _loaded(model: RecombinationModel | _Path | None) -> RecombinationModel | No
     return model if model is None or isinstance(model, RecombinationModel) else load_model(model)
 
 
-def _check_model(settings: StudySettings, model: RecombinationModel, germline: GermlineSet) -> None:
+def _check_model(settings: StudySettings, model: RecombinationModel | None, germline: GermlineSet) -> None:
+    if model is None:
+        return
     if (model.chain != "vj") != settings.with_d:
         raise InvalidInput(
             "model",
@@ -307,7 +314,8 @@ class _Run(Stages):
             pgen = PgenColumns(model=model, calls=settings.model_calls, folder=self.folder.counts)
         duplicates = any(sample.duplicate_count is not None for sample in samples)
         grouped = self.group(dealt, predictors, duplicate_count=duplicates, pgen=pgen)
-        self._write_tables(grouped, dealt, subjects)
+        shared = self.share(dealt.parts, model)
+        self._write_tables(grouped, dealt, subjects, shared)
         if predictors is not None:
             self._regress(grouped, predictors)
         notes = [
@@ -319,6 +327,7 @@ class _Run(Stages):
         facts = {
             **self._figures(samples, dealt, grouped, notes),
             "subjects": len(subjects),
+            "sharing": shared.facts,
             "provenance": plan.provenance.as_dict(),
         }
         facts["parameters"]["layout"] = ", ".join(sorted({one.layout for one in planned}))
@@ -326,7 +335,11 @@ class _Run(Stages):
         return plain
 
     def _write_tables(
-        self, grouped: Grouped, dealt: DealtRows, subjects: Mapping[str, Mapping[str, object]]
+        self,
+        grouped: Grouped,
+        dealt: DealtRows,
+        subjects: Mapping[str, Mapping[str, object]],
+        shared: PublicClonotypes,
     ) -> None:
         self.report(StudyProgress("writing tables", 0, 1))
         with self.timed("tables"):
@@ -334,6 +347,9 @@ class _Run(Stages):
                 path.unlink()
             self.tables = grouped.figures.write(self.folder.tables, subjects=subjects)
             self.tables["statuses"] = _write_statuses(self.folder, dealt.totals.statuses)
+            for name, (columns, rows) in shared.tables.items():
+                self.tables[name] = self.folder.tables / f"{name}.tsv"
+                write_table(self.tables[name], columns, rows)
 
     def _regress(self, grouped: Grouped, predictors: PredictorSet) -> None:
         with self.timed("regression"):

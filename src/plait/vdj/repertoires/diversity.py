@@ -325,13 +325,18 @@ class RepertoireDiversity(Tabular):
 _Z: Final = 1.959963984540054
 
 
+#: Rows about one subject: of `RepertoireDiversity.diversity`, and of its `rarefaction`.
+Estimated: TypeAlias = tuple[dict[str, Any], list[dict[str, Any]]]
+
+
 @dataclass(frozen=True, slots=True)
-class _Estimator:
-    """Estimates of subjects, each from its own random numbers; picklable."""
+class Estimator:
+    """Estimates of subjects by name, each from its own random numbers; picklable."""
 
     settings: DiversitySettings
 
-    def __call__(self, subject: tuple[str, Abundances]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    def __call__(self, subject: tuple[str, Abundances]) -> Estimated:
+        """Estimate one."""
         name, found = subject
         rng = np.random.default_rng([self.settings.seed, 1, crc32(name.encode())])
         again = [found.drawn_again(rng) for _ in range(self.settings.replicates)]
@@ -467,7 +472,7 @@ def diversity(
     rows = found.select(["subject", "junction", "v_gene", "j_gene"]).append_column("copies", copies)
     rows, left_out = _downsampled(rows.sort_by("subject"), wanted)
     by_subject = [(name, Abundances.of(part["copies"].to_numpy())) for name, part in _parts(rows)]
-    estimated = list(workers.map(_Estimator(wanted), by_subject))
+    estimated = list(workers.map(Estimator(wanted), by_subject))
     lengths = rows.append_column("length", pc.utf8_length(rows["junction"]).cast(pa.int64()))
     usage = _usage(rows)
     conditions = {} if wanted.condition is None else _conditions(source, wanted.condition, subject, layout)
@@ -565,7 +570,7 @@ def _conditions(source: _Source, column: str, subject: str | None, layout: Layou
             add(batch, subject or "subject_id")
         return found
     with open_rearrangements(
-        source, layout=layout, block_rows=1 << 16, named_subjects=subject is None
+        source, layout=layout, block_rows=1 << 16, named="subject_id" if subject is None else None
     ) as reader:
         check(reader.schema.names)
         for block in reader:

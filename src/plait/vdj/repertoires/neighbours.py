@@ -439,7 +439,7 @@ def clusters(
     executor: Executor | None = None,
 ) -> _Ints:
     """As `single_linkage` of `pairs`, without all pairs in memory, and without those of equal junctions."""
-    limit = _limit(mismatches, edits)
+    limit = distance_limit(mismatches, edits)
     names = as_column(junctions)
     texts = _texts([names], [_group_codes(groups, len(names))])
     # Members are numbered by length here.
@@ -481,16 +481,15 @@ def _group_codes(groups: ArrayLike | None, n: int) -> _Ints:
     return codes.astype(np.int64)
 
 
-def _limit(mismatches: int | None, edits: int | None) -> int:
-    if (mismatches is None) == (edits is None):
-        found = "none of them" if edits is None else "both"
+def distance_limit(mismatches: int | None, edits: int | None, *, least: int = 0) -> int:
+    """The one limit that is given; InvalidInput if none or both are, or the search does not go so far."""
+    limits = (("mismatches", mismatches, MOST_MISMATCHES), ("edits", edits, MOST_EDITS))
+    given = [(name, value, most) for name, value, most in limits if value is not None]
+    if len(given) != 1:
+        found = "both" if given else "none of them"
         raise InvalidInput("mismatches, edits", found=found, expected="one of them")
-    if mismatches is not None:
-        in_range("mismatches", mismatches, 0, MOST_MISMATCHES)
-        return mismatches
-    assert edits is not None
-    in_range("edits", edits, 0, MOST_EDITS)
-    return edits
+    in_range(given[0][0], given[0][1], least, given[0][2])
+    return given[0][1]
 
 
 def _found(
@@ -501,7 +500,7 @@ def _found(
     executor: Executor | None,
 ) -> _Words:
     """All pairs in order, uint64 (pairs,)."""
-    limit = _limit(mismatches, edits)
+    limit = distance_limit(mismatches, edits)
     search = _Search(_texts(parts, groups), limit, edits is not None)
     found: list[_Words] = []
     for block in (executor or LocalExecutor()).map(search, search.passes()):

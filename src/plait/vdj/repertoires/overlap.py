@@ -22,6 +22,8 @@ from plait.vdj.repertoires.neighbours import pairs as near_pairs
 
 _Ints = NDArray[np.int64]
 
+#: Subjects whose sets are told: those with most reads. There are as many sets as subsets of them.
+MOST_IN_SETS: Final = 12
 #: Cells of the tables of clonotypes by subjects that are held at a time.
 _CELLS: Final = 1 << 22
 
@@ -44,6 +46,12 @@ class Overlaps:
             )
         self._names = list(names)
         self._copies = np.array(copies, np.float64)
+        ranked = sorted(range(len(names)), key=lambda k: (-copies[k], names[k]))[:MOST_IN_SETS]
+        #: Those whose sets are told, each with its bit; clonotypes by the set of those that have them.
+        self._largest = sorted(ranked)
+        self._bits = np.zeros(len(names), np.int64)
+        self._bits[self._largest] = 1 << np.arange(len(self._largest))
+        self._sets = np.zeros(1 << len(self._largest), np.int64)
         self._depth = depth or min(copies, default=0)
         n = len(names)
         #: Sums over clonotypes of two subjects: both have it, products, their roots, chances at the depth.
@@ -58,6 +66,8 @@ class Overlaps:
             kept = np.minimum(self._depth / self._copies[who], 1.0)
             chance = -np.expm1(count * np.log1p(-kept))
         self._expected += np.bincount(who, chance, minlength=n)
+        whose = np.bincount(of, self._bits[who]).astype(np.int64)
+        self._sets += np.bincount(whose, minlength=self._sets.size)
         np.add.at(self._products, (who, who), count**2)
         np.add.at(self._both, (who, who), 1.0)
         # Only clonotypes of several subjects say anything of two.
@@ -108,6 +118,16 @@ class Overlaps:
                 "depth": np.full(a.size, self._depth),
             }
         )
+
+    def sets(self) -> pa.Table:
+        """How many clonotypes each set of subjects has in common and none of the others, the most first.
+
+        Of more than `MOST_IN_SETS` subjects, those with most reads, whatever the others have.
+        """
+        there = np.flatnonzero(self._sets[1:]) + 1
+        there = there[np.argsort(-self._sets[there], kind="stable")]
+        names = [[self._names[k] for k in self._largest if one & self._bits[k]] for one in there.tolist()]
+        return pa.table({"subjects": pa.array(names, pa.list_(pa.string())), "clonotypes": self._sets[there]})
 
 
 class ConditionTest:

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.errors import FormatError, InvalidInput, in_range, one_of
+from plait.errors import FormatError, InvalidInput, one_of
 from plait.formats.atomic import check_output
 from plait.formats.layouts import AUTO, ConvertedFile, LayoutChoice, TableInput, check_layout, layout_of
 from plait.formats.rearrangements import RearrangementReader, RowRange, reblock, roles_of
@@ -40,6 +40,7 @@ from plait.vdj.repertoires.expected import (
     GenerationSettings,
     ObservedSharing,
 )
+from plait.vdj.repertoires.neighbours import distance_limit
 from plait.vdj.repertoires.overlap import ConditionTest, Overlaps, clustered, is_matrix, write_matrix
 
 PATH_COUNT = "path_count"
@@ -100,11 +101,13 @@ class SharingSettings:
         ClonotypeKey.named(self.key)
         check_layout(self.layout)
         one_of("clusters", self.clusters, ("linkage", "neighbours"))
-        if self.mismatches is not None and self.edits is not None:
-            raise InvalidInput("mismatches, edits", found="both", expected="one of them, or none")
-        for name, value, most in (("mismatches", self.mismatches, 8), ("edits", self.edits, 3)):
-            if value is not None:
-                in_range(name, value, 1, most)
+        if self.near:
+            distance_limit(self.mismatches, self.edits, least=1)
+
+    @property
+    def near(self) -> bool:
+        """Whether clonotypes near each other are looked for."""
+        return self.mismatches is not None or self.edits is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +362,7 @@ class _SharedRows:
         self._pairs = self._sorted([*self._key, "subject"], shared_first=True) if with_pairs else None
         self.expected: ExpectedSharing | None = None
         self.overlaps: pa.Table | None = None
+        self.sets: pa.Table | None = None
         self.condition: ConditionTest | None = None
 
     def add(self, part: GroupedRows) -> None:
@@ -414,7 +418,8 @@ class _SharedRows:
                 self._blank = pa.record_batch(columns)
                 self._found.add(self._blank)
         self.levels = levels.table()
-        self.overlaps = None if overlaps is None else overlaps.table()
+        if overlaps is not None:
+            self.overlaps, self.sets = overlaps.table(), overlaps.sets()
         if self._generation is not None:
             self.expected = ExpectedSharing(self._generation, observed)
             self._add_chances(self.expected, waiting, int(observed.levels.sum()))
@@ -433,6 +438,7 @@ class _SharedRows:
             "distribution": self.levels,
             "expected": self.expected,
             "overlaps": self.overlaps,
+            "sets": self.sets,
         }
 
     def clonotypes(self) -> Iterator[pa.RecordBatch]:
@@ -571,8 +577,10 @@ class SharingSummary:
         path_count_median and path_count_q75 over the counted ones.
     expected
         What generation leads to expect, if that was asked for.
-    overlaps
-        How alike any two subjects are, if that was asked for.
+    overlaps, sets
+        How alike any two subjects are, and how many clonotypes each set of subjects has in common and none of
+        the others, if overlaps were asked for. Of more than twelve subjects, sets are of those with most
+        reads.
     """
 
     key: str
@@ -581,6 +589,7 @@ class SharingSummary:
     distribution: pa.Table
     expected: ExpectedSharing | None = None
     overlaps: pa.Table | None = None
+    sets: pa.Table | None = None
 
     @property
     def rows(self) -> int:
@@ -771,7 +780,7 @@ def _shared(
         layout=settings.layout,
         block_rows=_BLOCK_ROWS,
         required=key.required,
-        named_subjects=settings.subject is None,
+        named="subject_id" if settings.subject is None else None,
     ) as reader:
         name = ", ".join(path for path, _, _ in reader.identities)
         columns = _Columns(reader.schema, reader.roles)
@@ -800,7 +809,7 @@ def _grouped_blocks(
 
 
 def _with_clusters(clonotypes: pa.Table, pairs: pa.Table, settings: SharingSettings) -> pa.Table:
-    if settings.mismatches is None and settings.edits is None:
+    if not settings.near:
         return clonotypes
     return clustered(
         clonotypes,
@@ -835,14 +844,13 @@ def share_files(
         if path is not None:
             table_suffix(path)
             check_output(path, inputs)
-    near = wanted.mismatches is not None or wanted.edits is not None
     folder, depth = Path(f"{os.fspath(output)}.sorting"), None if overlap is None else overlap_depth
-    with_pairs = near or by_subject is not None
+    with_pairs = wanted.near or by_subject is not None
     with _shared(inputs, wanted, generation, folder, with_pairs, depth, executor, progress) as found:
         told = SharingSummary(**found.summary())
         facts = _facts(wanted, generation, told)
         clonotypes, pairs = found.clonotypes(), found.pairs()
-        if near or as_matrix:
+        if wanted.near or as_matrix:
             table, of_subjects = pa.Table.from_batches(clonotypes), pa.Table.from_batches(pairs)
             table = _with_clusters(table, of_subjects, wanted)
             clonotypes, pairs = iter(table.to_batches()), iter(of_subjects.to_batches())
@@ -853,7 +861,8 @@ def share_files(
         elif by_subject is not None:
             _write(by_subject, pairs, facts, [*inputs, output])
         if told.overlaps is not None and overlap is not None:
-            _write(overlap, iter(told.overlaps.to_batches()), facts, [*inputs, output])
+            none = pa.RecordBatch.from_pylist([], schema=told.overlaps.schema)
+            _write(overlap, chain(told.overlaps.to_batches(), [none]), facts, [*inputs, output])
     return told
 
 
@@ -871,7 +880,7 @@ def _facts(
     }
     if told.key != SharingSettings().key:
         facts["key"] = told.key
-    if settings.mismatches is not None or settings.edits is not None:
+    if settings.near:
         facts |= {"mismatches": settings.mismatches, "edits": settings.edits, "clusters": settings.clusters}
     if generation is not None and told.expected is not None:
         made = {**generation.model.identity(), "seed": generation.seed}

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,12 +26,12 @@ from plait.formats.rearrangements import RearrangementReader
 from plait.formats.tables import open_table
 from plait.run.executor import Executor, LocalExecutor
 from plait.stats.contingency import q_values
+from plait.vdj.airr import translations
 from plait.vdj.alleles.sites import binomial_tail
 from plait.vdj.calls import ClonotypeKey, GeneNames, text_of
 from plait.vdj.model import RecombinationModel
-from plait.vdj.model.junctions import translations
 from plait.vdj.model.sampling import BlockDraws
-from plait.vdj.repertoires.neighbours import matches
+from plait.vdj.repertoires.neighbours import distance_limit, matches
 from plait.vdj.repertoires.sharing import SharingSettings, sharing
 
 _Ints: TypeAlias = NDArray[np.int64]
@@ -68,8 +68,11 @@ class NeighbourSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Check them; what is near is checked by the search."""
+        """Check them."""
         ClonotypeKey.named(self.key)
+        if self.mismatches is None and self.edits is None:
+            object.__setattr__(self, "mismatches", 1)
+        distance_limit(self.mismatches, self.edits)
         in_range("draws", self.draws, 1, 1_000_000_000)
         in_range("seed", self.seed, 0, 2**63 - 1)
 
@@ -155,8 +158,6 @@ def specificities(
     over the query.
     """
     wanted = settings or NeighbourSettings()
-    if wanted.mismatches is None and wanted.edits is None:
-        wanted = replace(wanted, mismatches=1)
     workers = executor or LocalExecutor()
     table, query, known = _read_queries(queries, wanted, layout)
     of_key = SharingSettings(key=wanted.key, subject=subject, layout=layout)

@@ -1,0 +1,64 @@
+"""Numbers in files: ``plait random``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.errors import one_of
+from plait.formats.atomic import AtomicFile, TextOutput, bad_output, output_errors
+from plait.random.draws import Generator, whole
+from plait.random.sobol import Sobol
+
+DISTRIBUTIONS: Final = ("raw", "uniform", "normal", "exponential")
+#: Numbers that are drawn at a time, in a file and for text.
+_PIECE, _LINES = 1 << 24, 1 << 16
+
+
+def write_numbers(
+    generator: Generator,
+    output: Path | None,
+    *,
+    count: int,
+    distribution: str = "uniform",
+    dtype: str = "float64",
+    device: str = "auto",
+    threads: int | None = None,
+) -> None:
+    """Draw numbers, or points of `Sobol`, into a .npy file; without one, as lines on standard output.
+
+    `InvalidInput` if the name ends otherwise; `FormatError` if it cannot be written.
+    """
+    one_of("distribution", distribution, DISTRIBUTIONS)
+    whole("count", count)
+    if output is not None and output.suffix.lower() != ".npy":
+        raise bad_output(output, "", "a name that ends in .npy")
+    kind = "uint32" if distribution == "raw" else dtype
+    dimensions = generator.dimensions if isinstance(generator, Sobol) else 0
+    asked: dict[str, Any] = {"device": device, "threads": threads}
+    if distribution != "raw":
+        asked["dtype"] = dtype
+
+    def pieces(size: int) -> Iterator[NDArray[Any]]:
+        left, size = count, max(size // max(dimensions, 1), 1)
+        while left:
+            yield np.ascontiguousarray(getattr(generator, distribution)(min(size, left), **asked))
+            left -= min(size, left)
+
+    if output is None:
+        with TextOutput(None) as text:
+            for piece in pieces(_LINES):
+                rows = piece.tolist()
+                cells = (" ".join(map(str, row)) if dimensions else str(row) for row in rows)
+                text.write("".join(f"{cell}\n" for cell in cells).encode())
+        return
+    shape = (count, dimensions) if dimensions else (count,)
+    header = {"descr": np.dtype(kind).str, "fortran_order": False, "shape": shape}
+    with AtomicFile(output) as file, output_errors(output):
+        np.lib.format.write_array_header_1_0(file.stream, header)
+        for piece in pieces(_PIECE):
+            file.stream.write(piece.data)

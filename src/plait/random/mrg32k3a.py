@@ -1,0 +1,226 @@
+"""MRG32k3a, the combined multiple recursive generator.
+
+L'Ecuyer 1999, *Operations Research* 47: 159-164.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.devices.target import Problem, Target, interpreted, over_threads, stretches
+from plait.errors import InvalidInput
+from plait.lang.compile import kernel, shared
+from plait.lang.lanes import greater, host_lanes, lanes_of, load, select, splat, store, width_of
+from plait.random.draws import (
+    WORTH,
+    Draws,
+    Generator,
+    Modular,
+    Residue,
+    Rows,
+    Unit,
+    power,
+    product,
+    sample,
+    whole,
+)
+
+FIRST, SECOND = 4294967087, 4294944443
+_FIRST, _SECOND, _WHOLE = float(FIRST), float(SECOND), 1.5 * 2**52
+_RINGS: Final = Modular(0, 1, FIRST), Modular(0, 1, SECOND)
+#: One step of either half, on the three last values, oldest first.
+_STEPS: Final = (
+    [[0, 1, 0], [0, 0, 1], [FIRST - 810728, 1403580, 0]],
+    [[0, 1, 0], [0, 0, 1], [SECOND - 1370589, 0, 527612]],
+)
+#: Words of a lane that are made before they are written one behind the other.
+TILE: Final = 64
+#: Words of a lane, at least, and those for which a thread is worth its start.
+_LEAST, _STRETCH = TILE, 1 << 16
+_STREAM, _SUBSTREAM = 2**127, 2**76
+
+
+@shared
+def _remainder(lanes: Any, value: Any, modulus: Any, inverse: Any) -> Any:
+    """A residue of a whole number below 2^53, no further from 0 than half the modulus and 1.
+
+    All products are whole numbers below 2^53, so that floats hold them; which of two quotients is found
+    does not matter. Adding 1.5 * 2^52 and taking it away again rounds to a whole number.
+    """
+    whole = splat(lanes, _WHOLE)
+    quotient = value * splat(lanes, inverse) + whole - whole
+    return value - quotient * splat(lanes, modulus)
+
+
+@shared
+def step(lanes: Any, state: Any) -> Any:
+    """The next state, and the word of it: 1 to m1, which stands for 0."""
+    p0, p1, p2, q0, q1, q2 = state
+    zero, first, second = splat(lanes, 0.0), splat(lanes, _FIRST), splat(lanes, _SECOND)
+    p = splat(lanes, 1403580.0) * p1 - splat(lanes, 810728.0) * p0
+    p = _remainder(lanes, p, _FIRST, 1 / _FIRST)
+    q = splat(lanes, 527612.0) * q2 - splat(lanes, 1370589.0) * q0
+    q = _remainder(lanes, q, _SECOND, 1 / _SECOND)
+    word = select(greater(zero, p), p + first, p) - select(greater(zero, q), q + second, q)
+    return (p1, p2, p, q1, q2, q), select(greater(word, zero), word, word + first)
+
+
+@kernel
+def fill_lanes(lanes: Any, kind: Any, unit: Any, states: Any, steps: int, tile: Any, out: Any) -> None:
+    """Fill `out`, of which every lane has so many steps one behind the other.
+
+    `states` float64 (6, lanes) are those before each; `tile` float64 (TILE, lanes) is memory.
+    """
+    p = load(lanes, states, 0, 0), load(lanes, states, 1, 0), load(lanes, states, 2, 0)
+    q = load(lanes, states, 3, 0), load(lanes, states, 4, 0), load(lanes, states, 5, 0)
+    state = (p[0], p[1], p[2], q[0], q[1], q[2])
+    for first in range(0, steps, TILE):
+        for t in range(TILE):
+            state, word = step(lanes, state)
+            store(lanes, tile, t, 0, word)
+        for lane in range(width_of(lanes)):
+            start = lane * steps + first
+            for t in range(min(TILE, steps - first, out.size - start)):
+                out[start + t] = sample(kind, tile[t, lane], unit)
+
+
+@functools.lru_cache(64)
+def _jump(half: int, count: int) -> Rows:
+    """So many steps of one half."""
+    return power(_RINGS[half], _STEPS[half], count)
+
+
+@functools.lru_cache(16)
+def _jumps(half: int, stride: int, count: int) -> Rows:
+    """No step, `stride`, twice as many, ... of one half: a matrix of arrays, uint64 (count,)."""
+    alg = Modular(np.uint64(0), np.uint64(1), np.uint64(_RINGS[half].modulus))
+    found: Rows = [[np.array([i == j], np.uint64) for j in range(3)] for i in range(3)]
+    jump = _jump(half, stride)
+    while found[0][0].size < count:
+        more = product(alg, [[np.uint64(value) for value in row] for row in jump], found)
+        found = [
+            [np.concatenate(both) for both in zip(*rows, strict=True)]
+            for rows in zip(found, more, strict=True)
+        ]
+        jump = product(_RINGS[half], jump, jump)
+    return [[values[:count] for values in row] for row in found]
+
+
+def states_of(state: Sequence[int], stride: int, count: int) -> NDArray[np.float64]:
+    """States so many steps apart, float64 (6, count), from `state` on."""
+    halves = []
+    for half, ring in enumerate(_RINGS):
+        alg = Modular(np.uint64(0), np.uint64(1), np.uint64(ring.modulus))
+        column = [[np.uint64(value)] for value in state[3 * half : 3 * half + 3]]
+        halves += [row[0] for row in product(alg, _jumps(half, stride, count), column)]
+    return np.array(halves, np.float64)
+
+
+def skipped(state: Sequence[int], count: int) -> tuple[int, ...]:
+    """The state so many steps later."""
+    found: list[int] = []
+    for half, ring in enumerate(_RINGS):
+        column = [[value] for value in state[3 * half : 3 * half + 3]]
+        found += [row[0] for row in product(ring, _jump(half, count), column)]
+    return tuple(found)
+
+
+def _run(run: Any, batch: Draws, target: Target) -> None:
+    lanes = lanes_of(2 * host_lanes(64).width)
+    size = batch.out.size
+
+    def one(stretch: tuple[int, int]) -> None:
+        first, last = stretch
+        steps = max(-(-(last - first) // lanes.width), _LEAST)
+        states = states_of(skipped(batch.source, first), steps, lanes.width)
+        tile = np.empty((TILE, lanes.width))
+        run(lanes, batch.kind, batch.unit, states, steps, tile, batch.out[first:last])
+
+    over_threads(target.threads, stretches(target.threads, size, _STRETCH), one)
+
+
+_DRAWS: Final = Problem(
+    "numbers of MRG32k3a",
+    cpu=partial(_run, fill_lanes),
+    reference=partial(_run, interpreted(fill_lanes)),
+    cuda="plait.random.gpu_streams:mrg_batch",
+    worth=lambda batch: batch.out.size >= WORTH,
+)
+
+
+class Mrg32k3a(Generator):
+    """MRG32k3a: words 0 to 4294967086 with a period of 2^191, in streams as those of L'Ecuyer's RngStreams.
+
+    Uniform numbers are those of RngStreams to the last bit.
+
+    Parameters
+    ----------
+    seed
+        A whole number for all six, or six: three below 4294967087, three below 4294944443; neither three
+        may all be 0.
+    stream
+        Streams are 2^127 words apart.
+    substream
+        Those within a stream are 2^76 apart.
+
+    Raises
+    ------
+    InvalidInput
+        If a seed or the number of a stream is not as said.
+
+    Examples
+    --------
+    >>> from plait.random import Mrg32k3a
+    >>> Mrg32k3a().uniform(3).round(6).tolist()
+    [0.127011, 0.318528, 0.309186]
+    >>> Mrg32k3a().skip(10**30).uniform(1).round(6).tolist()
+    [0.067687]
+    """
+
+    _problem = _DRAWS
+    _unit = _inner = Unit(0.0, 1 / (FIRST + 1))
+    _word = Residue(float(FIRST))
+
+    def __init__(self, seed: int | Sequence[int] = 12345, *, stream: int = 0, substream: int = 0) -> None:
+        six = [seed] * 6 if isinstance(seed, (int, np.integer)) else list(seed)
+        if len(six) != 6:
+            raise InvalidInput("seed", found=f"{len(six)} numbers", expected="one, or six")
+        self._state = tuple(whole("seed", one, 0, (FIRST, SECOND)[k // 3] - 1) for k, one in enumerate(six))
+        if not any(self._state[:3]) or not any(self._state[3:]):
+            raise InvalidInput("seed", found="three times 0", expected="another number in either three")
+        self.skip(whole("stream", stream) * _STREAM + whole("substream", substream) * _SUBSTREAM)
+
+    @property
+    def state(self) -> tuple[int, ...]:
+        """The three last values of either half, oldest first: six numbers that may be given as a seed."""
+        return self._state
+
+    def skip(self, count: int) -> Self:
+        """Leave out so many words.
+
+        Parameters
+        ----------
+        count
+            A whole number, of any size.
+
+        Returns
+        -------
+        Mrg32k3a
+            The generator itself, further on.
+
+        Raises
+        ------
+        InvalidInput
+            If it is below 0.
+        """
+        self._state = skipped(self._state, whole("skip", count))
+        return self
+
+    def _source(self) -> tuple[int, ...]:
+        return self._state
