@@ -240,8 +240,10 @@ def test_structures_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_too_little_memory(
-    fasta: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    fasta = tmp_path / "long.fa"
+    fasta.write_text(">long\n" + "ACGU" * 600)
     monkeypatch.setattr("plait.folding.folds.free_bytes", lambda: 1000)
     assert main(["fold", str(fasta), "--threads", "1"]) == 2
     assert "bytes of memory, 1,000 are free" in capsys.readouterr().err

@@ -104,10 +104,10 @@ def test_the_definition_gives_the_same() -> None:
 
 
 def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait.folding.folds.free_bytes", lambda: 10_000)
+    monkeypatch.setattr("plait.folding.folds.free_bytes", lambda: 5_000_000)
     assert len(mfe(["ACGU"]).structures) == 1
-    with pytest.raises(Unsupported, match=r"a sequence of 300 bases.*bytes of memory, 10,000 are free"):
-        mfe(["ACGU", "A" * 300])
+    with pytest.raises(Unsupported, match=r"a sequence of 2,000 bases.*bytes of memory, 5,000,000 are free"):
+        mfe(["ACGU", "A" * 2000])
 
 
 def test_letters() -> None:

@@ -146,7 +146,7 @@ def test_answers(rows: pa.Table, model: Any, tmp_path: Path) -> None:
     assert answers[2]["headline"].startswith(
         f"{found.facts['expected']['beyond']} clonotypes are more public"
     )
-    assert "is in 4 subjects" in answers[2]["text"]
+    assert ": 4 subjects have it" in answers[2]["text"]
     for one in answers:
         assert one["text"].endswith(".") and "None" not in one["headline"]
         assert all(isinstance(value, int | float) for value in one["figures"].values())

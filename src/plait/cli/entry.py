@@ -319,6 +319,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "plait random mrg32k3a -n 1000000 --distribution normal --skip 1000000 -o numbers.npy",
         "plait random sobol -n 1024 --dimensions 3 -o points.npy",
     ),
+    "decode": (
+        "plait decode model.json sequences.fasta -o states.tsv",
+        "plait decode graph.txt frames.npy --beam 12 --active 20000 -o words.tsv",
+    ),
     "episodes": (
         "plait episodes spikes.tsv --window 5:15 --support 300 -o episodes.tsv",
         "plait episodes spikes.parquet --list episodes.tsv -o counts.tsv",
@@ -422,6 +426,7 @@ for _group, _name, _function, _help in (
         "episodes:episodes",
         "Find serial episodes that are frequent in a stream of events.",
     ),
+    (_CUBES, "decode", "decode:decode", "Decode sequences with hidden Markov models and weighted graphs."),
     (_REPERTOIRES, "germline", "germline:app", "List, show, check and convert germline sets."),
     (_REPERTOIRES, "demo", "study:demo", "Study the repertoires of 12 human donors, up to a report."),
     (

@@ -43,6 +43,8 @@ _SCALED: Final = 300
 #: Scales are multiples of this many logarithms a base, so that tables serve several sequences.
 _SCALE_STEP: Final = 0.02
 _LEAST_TABLE: Final = 128
+#: Bytes that are there in any case.
+_LITTLE: Final = 1 << 22
 #: What a forced base that pairs counts for, in hundredths of kcal/mol: more than any structure has.
 _FORCED: Final = 2.0**32
 
@@ -431,8 +433,9 @@ def codes_checked(sequence: str | bytes, number: int | str) -> NDArray[np.int8]:
 
 def check_memory(what: str, longest: Sequence[int], *, ensemble: bool) -> int:
     """Bytes that sequences of so many bases need at a time; Unsupported if there are fewer."""
-    need, free = sum(bytes_needed(bases, ensemble=ensemble) for bases in longest), free_bytes()
-    if need > free:
+    need = sum(bytes_needed(bases, ensemble=ensemble) for bases in longest)
+    # To ask what is free takes as long as a short sequence.
+    if need > _LITTLE and need > (free := free_bytes()):
         raise Unsupported(
             f"{what} of {max(longest):,} bases",
             why=f"{len(longest)} at a time need {need:,} bytes of memory, {free:,} are free",

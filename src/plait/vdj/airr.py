@@ -16,13 +16,14 @@ from plait.run.rows import AddedColumns
 _FLAGS: Final = ("rev_comp", "productive")
 #: Columns that belong to single reads.
 OF_READS: Final = ("sequence", "sequence_alignment", "germline_alignment", "v_cigar", "d_cigar", "j_cigar")
-_CALLS: Final = ("v_call", "d_call", "j_call")
-#: What version 2.0 of the schema requires, and the cell: readers of single cells ask for it.
+_TEXTS: Final = ("sequence_id", "cell_id", "locus", "v_call", "d_call", "j_call", "c_call", "junction")
+#: What version 2.0 of the schema requires; and cell, locus and C gene: readers of single cells ask for them.
 REQUIRED: Final = pa.schema(
-    [(name, pa.string()) for name in ("sequence_id", "cell_id", *_CALLS, "junction", "junction_aa")]
+    [(name, pa.string()) for name in (*_TEXTS, "junction_aa")]
     + [(name, pa.bool_()) for name in _FLAGS]
     + [(name, pa.string()) for name in OF_READS]
 )
+LOCI: Final = ("TRA", "TRB", "TRG", "TRD", "IGH", "IGK", "IGL")
 _STOP: Final = "^(?:...)*(?:TAA|TAG|TGA)"
 #: Masks of letters; in models, U is none of them.
 _MASKS: Final = np.where(np.isin(np.arange(256), (ord("U"), ord("u"))), np.uint8(0), IUPAC_MASK)
@@ -43,11 +44,23 @@ def completed(rows: pa.RecordBatch, wanted: pa.Schema, first: int) -> list[pa.Ar
     if "rev_comp" in wanted.names:
         # Junctions are on the strand of the genes; and the airr package reads no table without it.
         found["rev_comp"] = pa.array(np.zeros(n, np.bool_))
+    if "locus" in wanted.names:
+        found["locus"] = loci(rows["j_call"])
     if "junction_aa" in wanted.names:
         found["junction_aa"] = translations(rows["junction"])
     if "productive" in wanted.names:
         found["productive"] = productive(rows["junction"])
     return [found.get(field.name, pa.nulls(n, field.type)) for field in wanted]
+
+
+def loci(names: pa.Array) -> pa.Array:
+    """Locus of each gene, or of its own name, in any case; null for others.
+
+    >>> loci(pa.array(["TRBJ1-1*01", "igh", "unknown", None])).to_pylist()
+    ['TRB', 'IGH', None, None]
+    """
+    known = pc.utf8_slice_codeunits(pc.utf8_upper(names.cast(pa.string())), 0, 3)
+    return pc.if_else(pc.is_in(known, pa.array(LOCI)), known, pa.scalar(None, pa.string()))
 
 
 def productive(junction: pa.Array) -> pa.Array:

@@ -35,7 +35,7 @@ FALSE_DISCOVERIES: Final = 0.05
 _MOST_PUBLIC: Final = 2000
 _MOST_SETS: Final = 200
 _ENOUGH: Final = 10
-_FIRST: Final = (("q_sharing", "ascending"), ("p_sharing", "ascending"), ("subjects", "descending"))
+_FIRST: Final = (("subjects", "descending"), ("q_sharing", "ascending"), ("p_sharing", "ascending"))
 _TOLD: Final = ("subjects", "expected_subjects", "pgen", "p_sharing", "q_sharing", "duplicate_count")
 
 _Table = tuple[Sequence[str], list[dict[str, Any]]]
@@ -249,10 +249,13 @@ def _beyond_answer(told: Mapping[str, Any]) -> dict[str, Any]:
         are = "clonotypes are" if beyond > 1 else "clonotype is"
         names = (first.get(name) for name in ("junction_aa", "v_gene", "j_gene"))
         name = " ".join(str(one) for one in names if one)
-        headline = f"{whole(beyond)} {are} more public than that (false discovery rate {rate}), first {name}"
+        headline = (
+            f"{whole(beyond)} {are} more public than that (false discovery rate {rate}), first of all {name}"
+        )
         found, expected = whole(first["subjects"]), f"{first['expected_subjects']:.2f}"
         text = [
-            f"{name} is in {found} subjects; of one that somebody has, {expected} are expected to have it.",
+            f"{name} is the most shared of them: {found} subjects have it, where {expected} are expected "
+            "to, if anybody does.",
             f"All are in sharing.parquet, the first {_MOST_PUBLIC:,} in public_clonotypes.tsv.",
         ]
     figures = {"beyond": beyond, "tested": told["tested"]}

@@ -20,16 +20,12 @@ from plait.formats.rearrangements import RearrangementReader
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, whole_runs
 from plait.formats.tables import open_table
 from plait.run.rows import Progress
-from plait.vdj.airr import productive
+from plait.vdj.airr import LOCI, loci, productive
 from plait.vdj.calls import GeneNames, named_rows, text_of, whole_numbers
 from plait.vdj.reads.columns import booleans, owners
 
 #: Chains of a cell by how many gene segments they are made from: V and J, or V, D and J.
-_ARMS: Final = {
-    **dict.fromkeys(("TRA", "TRG", "IGK", "IGL"), "VJ"),
-    **dict.fromkeys(("TRB", "TRD", "IGH"), "VDJ"),
-}
-_LOCI: Final = tuple(_ARMS)
+_OF_D: Final = ("TRB", "TRD", "IGH")
 #: Chains that a cell is told with: the most abundant and the next one of each arm.
 _SLOTS: Final = (("VJ", 0), ("VDJ", 0), ("VJ", 1), ("VDJ", 1))
 _CELL: Final = ("repertoire_id", "subject_id", "cell_id")
@@ -58,10 +54,10 @@ CELL_SCHEMA: Final = pa.schema(
 
 def _subtype(bits: int) -> str:
     """Receptor of a cell whose chains are of these loci, a bit each; as scirpy calls it."""
-    found = {locus for place, locus in enumerate(_LOCI) if bits >> place & 1}
+    found = {locus for place, locus in enumerate(LOCI) if bits >> place & 1}
     for pair in ({"TRA", "TRB"}, {"TRG", "TRD"}):
         if found <= pair:
-            return "+".join(sorted(pair, key=lambda locus: (_ARMS[locus] == "VDJ", locus)))
+            return "+".join(sorted(pair, key=lambda locus: (locus in _OF_D, locus)))
     names = {
         ("IGH",): "IGH",
         ("IGK",): "IGH+IGK",
@@ -82,7 +78,7 @@ def _pairing(vj: int, vdj: int) -> str:
     return {(1, 1): "single pair", (2, 1): "extra VJ", (1, 2): "extra VDJ"}.get((vj, vdj), "two full chains")
 
 
-_SUBTYPES: Final = np.array([_subtype(bits) for bits in range(1 << len(_LOCI))])
+_SUBTYPES: Final = np.array([_subtype(bits) for bits in range(1 << len(LOCI))])
 _PAIRINGS: Final = np.array([[_pairing(vj, vdj) for vdj in range(4)] for vj in range(4)])
 
 
@@ -176,10 +172,14 @@ class _Converter:
         columns = {name: _texts(block, name) for name in (*_CELL, *_CALLS)}
         columns["junction"] = pc.utf8_upper(_texts(block, "junction"))
         columns |= {f"{s}_gene": self._genes.of(columns[f"{s}_call"]) for s in "vj"}
-        columns["locus"] = _loci(block, columns["j_call"])
-        columns["arm"] = _translated(columns["locus"], _ARMS)
+        told = pc.coalesce(loci(_texts(block, "locus")), loci(columns["j_call"]))
+        columns["locus"] = text_of(told)
+        columns["arm"] = pc.if_else(pc.is_in(told, pa.array(_OF_D)), "VDJ", "VJ")
         for name in _COUNTS:
             source = self._count if name == "duplicate_count" else name
+            # Contig annotations of 10x call them so.
+            if source == "consensus_count" and source not in block.schema.names:
+                source = "reads"
             columns[name] = self._numbers(block, source)
         kept = named_rows(
             {name: columns[name] for name in ("cell_id", "locus", "junction")}, self._left_out, "no"
@@ -203,20 +203,6 @@ def _texts(block: pa.RecordBatch, name: str) -> pa.Array:
     if name not in block.schema.names:
         return pa.repeat(pa.scalar("", pa.large_string()), block.num_rows)
     return text_of(block[name])
-
-
-def _loci(block: pa.RecordBatch, j_calls: pa.Array) -> pa.Array:
-    """Locus of each row as it is told, or of its J gene; empty for none."""
-    known = {locus: locus for locus in _LOCI}
-    told = _translated(pc.utf8_upper(_texts(block, "locus")), known)
-    of_j = _translated(pc.utf8_slice_codeunits(pc.utf8_upper(j_calls), 0, 3), known)
-    return pc.if_else(pc.equal(told, ""), of_j, told)
-
-
-def _translated(column: pa.Array, meaning: Mapping[str, str]) -> pa.Array:
-    encoded = column.dictionary_encode()
-    texts = [meaning.get(text, "") for text in encoded.dictionary.to_pylist()]
-    return pa.array(texts, pa.large_string()).take(encoded.indices)
 
 
 def _combined(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -272,7 +258,7 @@ def _cells(chains: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _codes(loci: pa.Array) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = pc.index_in(loci, pa.array(_LOCI, loci.type)).to_numpy().astype(np.int64)
+    found: NDArray[np.int64] = pc.index_in(loci, pa.array(LOCI, loci.type)).to_numpy().astype(np.int64)
     return found
 
 
