@@ -21,6 +21,7 @@ import plait.dp.bitparallel
 import plait.dp.chain
 import plait.dp.intervals
 import plait.dp.pairs
+import plait.ldpc
 import plait.mapping
 import plait.random
 
@@ -49,6 +50,7 @@ for room in (
     plait.dp.chain,
     plait.dp.intervals,
     plait.dp.pairs,
+    plait.ldpc,
     plait.mapping,
     plait.random,
 ):

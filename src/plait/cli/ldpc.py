@@ -41,7 +41,7 @@ class DecoderOptions:
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     device
-        auto, cpu or reference; the answers are the same.
+        auto, cpu or cuda; the answers are the same.
     """
 
     iterations: Number = 50

@@ -21,6 +21,8 @@ Method = Literal["sum-product", "min-sum"]
 Schedule = Literal["flooding", "layered"]
 #: Logarithms of the least probability of sums, and of what a bit says, by the type of numbers.
 _LIMITS: Final[dict[Any, tuple[float, float]]] = {np.float32: (64.0, 20.0), np.float64: (600.0, 40.0)}
+#: Bits that are worth the start of a GPU which was not asked for by name.
+_WORTH: Final = 1 << 26
 #: Steps of min-sum in a unit of the logarithm, and most of them that a bit says.
 UNITS, BOUND = 4, 63
 
@@ -57,11 +59,11 @@ def _settle(words: Any, counts: Any, new: Any, count: int) -> None:
                 counts[lane] = count
 
 
-@kernel
-def decode_group(
-    lanes: Any, algebra: Any, code: Any, prior: Any, memory: Any, limits: Any, words: Any, counts: Any
+@shared
+def decode_words(
+    place: Any, algebra: Any, code: Any, prior: Any, memory: Any, limits: Any, words: Any, counts: Any
 ) -> Any:
-    """Decode words side by side: `words` int64 (2, bits), their bits by lanes; which are of the code.
+    """Decode words side by side: `words` int64 (2, bits), their bits by lanes. Returns which are of the code.
 
     `code`: bits and starts of its checks. `prior`, like the sums of `memory`, has the message of each bit
     that was received; `memory`: sums, sums of before, messages of the checks, and two of the longest check.
@@ -71,11 +73,11 @@ def decode_group(
     bits, starts = code
     sums, said, messages, own, later = memory
     iterations, layered, used = limits
-    alg = algebra_in_lanes(algebra, lanes)
+    alg = algebra_in_lanes(algebra, place[0])
     size, done = words.shape[1], ~used
     for count in range(iterations + 1):
         for n in range(size):
-            words[0, n] = mask_bits(is_one(alg, fetch(alg, lanes, sums, n)))
+            words[0, n] = mask_bits(is_one(alg, fetch(alg, place, sums, n)))
         wrong = np.int64(0)
         for m in range(starts.size - 1):
             parity = np.int64(0)
@@ -91,13 +93,16 @@ def decode_group(
         done |= new
         if not layered:
             for n in range(size):
-                put(alg, lanes, said, n, fetch(alg, lanes, sums, n))
-                put(alg, lanes, sums, n, fetch(alg, lanes, prior, n))
+                put(alg, place, said, n, fetch(alg, place, sums, n))
+                put(alg, place, sums, n, fetch(alg, place, prior, n))
         for m in range(starts.size - 1):
             check = bits, starts[m], starts[m + 1]
             before = sums if layered else said
-            parity_step(alg, lanes, check, before, sums, messages, own, later, layered)
+            parity_step(alg, place, check, before, sums, messages, own, later, layered)
     return 0
+
+
+decode_group = kernel(decode_words)
 
 
 class DecodeBatch(NamedTuple):
@@ -112,11 +117,13 @@ class DecodeBatch(NamedTuple):
     lanes: int = 0
 
 
-def _messages(batch: DecodeBatch, ratios: NDArray[Any], width: int) -> tuple[Any, NDArray[Any], NDArray[Any]]:
+def messages_of(
+    batch: DecodeBatch, ratios: NDArray[Any], width: int
+) -> tuple[Any, NDArray[Any], NDArray[Any]]:
     """The algebra, messages of logarithms of ratios (columns, lanes), and one that says nothing."""
     kind = batch.kind
     if batch.method == "min-sum":
-        most = np.iinfo(kind).max
+        most = 127
         found = np.zeros((ratios.shape[1], width), kind)
         if ratios.dtype != kind:
             units = np.multiply(ratios, UNITS, dtype=np.float32)
@@ -146,7 +153,7 @@ def _run(run: Any, batch: DecodeBatch, target: Target) -> _Found:
 
     def one(first: int) -> None:
         own = batch.ratios[first : first + width]
-        algebra, prior, nothing = _messages(batch, own, width)
+        algebra, prior, nothing = messages_of(batch, own, width)
         told, before, later = (np.tile(nothing, (k, 1)) for k in (code.bits.size, longest, longest))
         memory = prior.copy(), np.empty_like(prior), told, before, later
         words, counts = np.zeros((2, code.size), np.int64), np.zeros(width, np.int64)
@@ -155,7 +162,16 @@ def _run(run: Any, batch: DecodeBatch, target: Target) -> _Found:
             batch.layered,
             np.int64(2 ** len(own) - 1 if len(own) < 64 else -1),
         )
-        good = run(lanes_of(width), algebra, (code.bits, code.starts), prior, memory, limits, words, counts)
+        good = run(
+            (lanes_of(width), np.int64(0)),
+            algebra,
+            (code.bits, code.starts),
+            prior,
+            memory,
+            limits,
+            words,
+            counts,
+        )
         by_lane = np.unpackbits(words[1].view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
         bits[first : first + width] = by_lane[:, : len(own)].T
         iterations[first : first + width] = counts[: len(own)]
@@ -169,6 +185,8 @@ _DECODING: Final = Problem(
     "words of a parity-check code",
     cpu=partial(_run, decode_group),
     reference=partial(_run, interpreted(decode_group)),
+    cuda="plait.ldpc.gpu_decoding:decode_batch",
+    worth=lambda batch: batch.ratios.size >= _WORTH,
 )
 
 
@@ -202,7 +220,7 @@ def decode(
     dtype
         Numbers of sum-product.
     device
-        ``auto``, ``cpu``, ...; answers are the same on all.
+        ``auto``, ``cpu``, ``cuda``, ...; those of min-sum are the same on all, bit by bit.
     threads
         Threads of the CPU; answers depend neither on them nor on other words.
 

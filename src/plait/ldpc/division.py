@@ -24,4 +24,12 @@ def divide(typing_context: Any, a: Any, b: Any) -> Any:
     return a(a, b), generate
 
 
-specialise(ratio, lambda a, b: (lambda a, b: divide(a, b)) if isinstance(a, LaneGroup) else None)
+def _of_groups(a, b):  # type: ignore[no-untyped-def]
+    return divide(a, b)
+
+
+def _of_numbers(a, b):  # type: ignore[no-untyped-def]
+    return a / b
+
+
+specialise(ratio, lambda a, b: _of_groups if isinstance(a, LaneGroup) else _of_numbers)

@@ -42,12 +42,12 @@ class SignedLeast(NamedTuple):
         return SignedLeast(splat(lanes, alg.zero), splat(lanes, alg.most), bound, part)
 
     @staticmethod
-    def fetch(alg: SignedLeast, lanes: Any, rows: Any, k: Any) -> Any:
-        return load(lanes, rows, k, 0)
+    def fetch(alg: SignedLeast, place: Any, rows: Any, k: Any) -> Any:
+        return load(place[0], rows, k, place[1])
 
     @staticmethod
-    def put(alg: SignedLeast, lanes: Any, rows: Any, k: Any, value: Any) -> None:
-        store(lanes, rows, k, 0, value)
+    def put(alg: SignedLeast, place: Any, rows: Any, k: Any, value: Any) -> None:
+        store(place[0], rows, k, place[1], value)
 
     @staticmethod
     def certain(alg: SignedLeast) -> Any:
@@ -70,11 +70,11 @@ class SignedLeast(NamedTuple):
 
     @staticmethod
     def added(alg: SignedLeast, a: Any, b: Any) -> Any:
-        return maximum(add_saturating(a, b), alg.zero - alg.most)
+        return minimum(maximum(add_saturating(a, b), alg.zero - alg.most), alg.most)
 
     @staticmethod
     def without(alg: SignedLeast, a: Any, b: Any) -> Any:
-        return maximum(subtract_saturating(a, b), alg.zero - alg.most)
+        return minimum(maximum(subtract_saturating(a, b), alg.zero - alg.most), alg.most)
 
     @staticmethod
     def is_one(alg: SignedLeast, value: Any) -> Any:
@@ -99,13 +99,13 @@ class Parities(NamedTuple):
         return Parities(splat(lanes, alg.zero), splat(lanes, alg.one), least, bound)
 
     @staticmethod
-    def fetch(alg: Parities, lanes: Any, rows: Any, k: Any) -> Any:
-        return load(lanes, rows, 2 * k, 0), load(lanes, rows, 2 * k + 1, 0)
+    def fetch(alg: Parities, place: Any, rows: Any, k: Any) -> Any:
+        return load(place[0], rows, 2 * k, place[1]), load(place[0], rows, 2 * k + 1, place[1])
 
     @staticmethod
-    def put(alg: Parities, lanes: Any, rows: Any, k: Any, value: Any) -> None:
-        store(lanes, rows, 2 * k, 0, value[0])
-        store(lanes, rows, 2 * k + 1, 0, value[1])
+    def put(alg: Parities, place: Any, rows: Any, k: Any, value: Any) -> None:
+        store(place[0], rows, 2 * k, place[1], value[0])
+        store(place[0], rows, 2 * k + 1, place[1], value[1])
 
     @staticmethod
     def certain(alg: Parities) -> Any:
@@ -140,12 +140,12 @@ class Parities(NamedTuple):
 
 
 @by_type
-def fetch(alg: Any, lanes: Any, rows: Any, k: Any) -> Any:
-    """Message k of each lane."""
+def fetch(alg: Any, place: Any, rows: Any, k: Any) -> Any:
+    """Message k of each lane; `place`: the lanes, and the first of them in the rows."""
 
 
 @by_type
-def put(alg: Any, lanes: Any, rows: Any, k: Any, value: Any) -> None:
+def put(alg: Any, place: Any, rows: Any, k: Any, value: Any) -> None:
     """Write message k of each lane."""
 
 
@@ -191,7 +191,7 @@ def ratio(a: Any, b: Any) -> Any:
 
 @shared
 def parity_step(
-    alg: Any, lanes: Any, check: Any, said: Any, sums: Any, messages: Any, own: Any, later: Any, layered: Any
+    alg: Any, place: Any, check: Any, said: Any, sums: Any, messages: Any, own: Any, later: Any, layered: Any
 ) -> None:
     """Renew the messages of one check, `check` its bits and number of its first message.
 
@@ -202,19 +202,19 @@ def parity_step(
     bits, first, last = check
     after = certain(alg)
     for k in range(last - first - 1, -1, -1):
-        value = without(alg, fetch(alg, lanes, said, bits[first + k]), fetch(alg, lanes, messages, first + k))
-        put(alg, lanes, own, k, value)
-        put(alg, lanes, later, k, after)
+        value = without(alg, fetch(alg, place, said, bits[first + k]), fetch(alg, place, messages, first + k))
+        put(alg, place, own, k, value)
+        put(alg, place, later, k, after)
         after = both(alg, after, bounded(alg, value))
     before = certain(alg)
     for k in range(last - first):
-        value = fetch(alg, lanes, own, k)
-        message = told(alg, both(alg, before, fetch(alg, lanes, later, k)))
+        value = fetch(alg, place, own, k)
+        message = told(alg, both(alg, before, fetch(alg, place, later, k)))
         before = both(alg, before, bounded(alg, value))
-        put(alg, lanes, messages, first + k, message)
+        put(alg, place, messages, first + k, message)
         bit = bits[first + k]
-        rest = value if layered else fetch(alg, lanes, sums, bit)
-        put(alg, lanes, sums, bit, added(alg, rest, message))
+        rest = value if layered else fetch(alg, place, sums, bit)
+        put(alg, place, sums, bit, added(alg, rest, message))
 
 
 implemented_in("plait.ldpc.division")
