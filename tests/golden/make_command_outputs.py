@@ -119,6 +119,27 @@ COMMANDS = (
     f"{_FOLD} -o out-folds.parquet --probabilities --dangles 0 --max-span 50",
     "fold barcodes.txt -o out-reference.db --probabilities --device reference",
     "fold eval structures.txt",
+    "vdj study sheet.csv --germline mouse_trb --pi 1 --nu 4 --key cdr3aa+v+j --no-regression --device cpu"
+    " -o out-public",
+    "vdj cells cells.csv -o out-cells.tsv",
+    f"{_ALIGN} -o out-best.tsv --mode local --best 3 --apart 5 --threads 1",
+    "align nucleotides.fasta --pairs all -o out-disjoint.paf --mode local --best 2 --disjoint",
+    f"{_SEARCH} -o out-several.m8 --hits-per-target 2 --threads 1",
+    "random mrg32k3a -n 100 --skip 1000 --device cpu -o out-mrg.npy",
+    "random mt19937 -n 100 --distribution raw --device cpu",
+    "random sobol -n 64 --dimensions 3 --distribution normal --device cpu -o out-points.npy",
+    "similar nucleotides.fasta --at-least 0.05 --device cpu -o out-similar.tsv",
+    "similar rows.tsv --column junction -q 3 --nearest 2 --device cpu -o out-nearest.parquet",
+    "ldpc encode bits.npy --code wimax-576 -o out-words.npy",
+    "ldpc simulate --code wimax-576 --ebn0 2 --words 40 --device cpu -o out-rates.tsv",
+    "ldpc simulate --code wimax-576 --ebn0 2 --words 40 --method min-sum --device cpu -o out-min-sum.tsv",
+    "episodes events.tsv --window 0:5 --window 5:10 --support 20 --max-size 4 -o out-episodes.tsv",
+    "episodes events.tsv --list out-episodes.tsv -o out-listed.parquet",
+    "decode islands.json dna.fasta -o out-states.tsv",
+    "decode islands.json dna.fasta --what posterior -o out-shares.tsv",
+    "decode islands.json dna.fasta --what count -o out-paths.tsv",
+    "decode graph.txt frames.npy --beam 6 --active 2 -o out-labels.tsv",
+    "decode graph.txt frames.npy --what sum -o out-sum.tsv",
 )
 
 _MASKS = (
