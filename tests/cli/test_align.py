@@ -198,6 +198,23 @@ def test_both_strands(plait: Any, fasta: Any) -> None:
     assert [(row["strand"], row["score"]) for row in lines_of(scores)] == [("+", "28")]
 
 
+def test_lower_case_is_masked(plait: Any, fasta: Any) -> None:
+    files = fasta({"q": "ACGTacgtACGT"}, "a.fa"), fasta({"t": "ACGTACGTACGT"}, "b.fa")
+    how = ("--mode", "local", "--format", "tsv", "--columns", "score,cigar", *SLOWLY)
+    assert plait("align", *files, *how).out == "score\tcigar\n24\t12=\n"
+    assert plait("align", *files, "--mask-lower-case", *how).out == "score\tcigar\n8\t4=\n"
+    found = plait("align", *files, "--matrix", str(matrix_without_n(files[0].parent)), "--gap-open", "5",
+                  "--gap-extend", "2", "--kind", "dna", "--mask-lower-case", *how)  # fmt: skip
+    assert found.status == 2 and "mask_lower_case: found" in found.err and "without N" in found.err
+
+
+def matrix_without_n(folder: Path) -> Path:
+    (folder / "four.mat").write_text(
+        "   A  C  G  T\nA  2 -3 -3 -3\nC -3  2 -3 -3\nG -3 -3  2 -3\nT -3 -3 -3  2\n"
+    )
+    return folder / "four.mat"
+
+
 def test_evalues_leave_out(plait: Any, fasta: Any) -> None:
     files = fasta(PROTEINS | {"p3": "WWWWWWWW"}, "a.fa")
     found = plait("align", files, "--mode", "local", "--evalue", "1e-5", "--format", "tsv", *SLOWLY)

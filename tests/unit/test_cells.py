@@ -84,6 +84,11 @@ def test_chains_rank_by_their_counts_and_equal_rows_add_up(tmp_path: Path) -> No
     assert cell["VJ_1_junction"] is None and cell["VJ_1_duplicate_count"] is None
 
 
+def test_amino_acids_that_a_table_lacks_are_translated(tmp_path: Path) -> None:
+    _, cells = paired(tmp_path, [row("a", "TRB", junction_aa=None), row("b", "TRB", junction_aa="CXF")])
+    assert [cell["VDJ_1_junction_aa"] for cell in cells] == ["CAF", "CXF"]
+
+
 def test_rows_of_no_chain_are_counted(tmp_path: Path) -> None:
     rows = [
         row("c", "TRB"),

@@ -60,6 +60,8 @@ class ScoreOptions:
     kind
         protein or dna (RNA too); otherwise what the matrix is for, or else what the letters of both files
         look like; needed where they leave it open.
+    mask_lower_case
+        Take lower-case letters as X, those of nucleotides as N.
     """
 
     matrix: str | None = None
@@ -68,6 +70,7 @@ class ScoreOptions:
     gap_open: Annotated[WholeNumber | None, Signed] = None
     gap_extend: Annotated[WholeNumber | None, Signed] = None
     kind: KindOption | None = None
+    mask_lower_case: Flag = False
 
 
 @Parameter(name="*", group="Which alignments")
@@ -184,8 +187,13 @@ def align(
 def _align(given: Mapping[str, Any], files: Sequence[Path]) -> None:
     from plait.align.aligner import make_aligner
     from plait.align.files import align_files, scoring_of_files
+    from plait.align.scoring import masked
 
-    scoring = scoring_of_files(files, **asdict(given["scores"]))
+    options = asdict(given["scores"])
+    mask = options.pop("mask_lower_case")
+    scoring = scoring_of_files(files, **options)
+    if mask:
+        scoring = masked(scoring)
     aligner = make_aligner(
         scoring,
         free_ends=_words(given["free_ends"]),  # type: ignore[arg-type]

@@ -65,7 +65,7 @@ def loci(names: pa.Array) -> pa.Array:
 
 def productive(junction: pa.Array) -> pa.Array:
     """Whether junctions are in frame without a stop codon; null where there is none."""
-    letters = pc.utf8_upper(junction)
+    letters = pc.ascii_upper(junction)
     length = pc.binary_length(letters).cast(pa.int64())
     framed = pc.equal(length, pc.multiply(pc.divide(length, 3), 3))
     found = pc.and_(framed, pc.invert(pc.match_substring_regex(letters, _STOP)))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import product
+from threading import Lock
 from typing import Any, Final, Literal, NamedTuple, Self
 
 import numpy as np
@@ -553,6 +554,9 @@ def _bundled_ends(name: str) -> Ends:
     return ends_of([a.cdr3_end for a in found.v], [a.cdr3_end for a in found.j])
 
 
+_READING: Final = Lock()
+
+
 @cache
 def _others(genes: frozenset[str]) -> tuple[dict[str, Ends], Ends]:
     """Bundled sets of another species or locus, those that have few of these V genes; and all their ends."""
@@ -664,7 +668,9 @@ class CauseFinder:
     def _another(self, text: str) -> str:
         """The bundled set whose ends match clearly more than those of the own one; empty if there is none."""
         least = max(sum(_matched(text, self._ends)) + _MORE_ALIKE, 2 * _MATCHED)
-        others, together = _others(self._v_genes)
+        # Threads begin together: one of them reads the sets.
+        with _READING:
+            others, together = _others(self._v_genes)
         if sum(_matched(text, together)) < least:
             return ""
         score, name = max(

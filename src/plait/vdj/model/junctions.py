@@ -660,8 +660,8 @@ def split_texts(
     # Between them may be codes of junctions that cannot be used.
     many = np.zeros(256, np.bool_)
     many[: parts.nodes.size] = parts.nodes > 1
-    several = np.concatenate([[0], np.cumsum(many[texts.codes[low:high]])])
-    plain = several[start - low + length] == several[start - low]
+    several = low + np.flatnonzero(many.take(texts.codes[low:high]))
+    plain = np.searchsorted(several, start + length) == np.searchsorted(several, start)
     found = [(kind, np.flatnonzero(plain == kind)) for kind in (True, False)]
     return [(kind, rows) for kind, rows in found if rows.size]
 

@@ -100,10 +100,15 @@ class UnitAnnotator(Remade):
     """
 
     germlines: tuple[GermlineSet, ...]
-    settings: AnnotationSettings | None
+    settings: AnnotationSettings
     device: str
     names: tuple[str, ...]
     statuses: tuple[str, ...] | None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the rows."""
+        return schema_of(self.settings)
 
     @cached_property
     def annotator(self) -> ReadAnnotator:
@@ -366,12 +371,10 @@ class FurtherResults:
     def __init__(
         self,
         output: _Path,
-        germlines: Sequence[GermlineSet],
-        schema: pa.Schema,
+        annotator: UnitAnnotator,
         settings: FurtherSettings,
         samples: SampleFacts,
         *,
-        min_quality: int,
         metadata: Mapping[str, str],
         inputs: Sequence[_Path],
     ) -> None:
@@ -391,9 +394,10 @@ class FurtherResults:
                 from plait.vdj.clonotypes.clonotypes import ClonotypeCollector
 
                 folder = f"{os.fspath(output)}.clonotype-rows"
-                collector = stack.enter_context(ClonotypeCollector(folder, settings.collapse(min_quality)))
+                collapsing = settings.collapse(annotator.settings.min_junction_quality)
+                collector = stack.enter_context(ClonotypeCollector(folder, collapsing))
                 # An empty batch tells it the columns.
-                collector.add(pa.RecordBatch.from_pylist([], schema=schema))
+                collector.add(pa.RecordBatch.from_pylist([], schema=annotator.schema))
                 columns = samples.schema(collector.schema)
                 self._clonotype_table = stack.enter_context(
                     open_table(settings.clonotypes, columns, metadata=metadata, inputs=inputs)
@@ -406,7 +410,7 @@ class FurtherResults:
                 self._allele_table = stack.enter_context(
                     open_table(settings.new_alleles, CANDIDATE_SCHEMA, metadata=metadata, inputs=inputs)
                 )
-                self._evidence = [AlleleEvidence(germline) for germline in germlines]
+                self._evidence = [AlleleEvidence(germline) for germline in annotator.germlines]
             self._stack = stack.pop_all()
 
     def add(self, rows: pa.RecordBatch) -> None:
@@ -587,20 +591,14 @@ def annotate_files(
     annotator = UnitAnnotator(tuple(germlines), limits, device, names, statuses)
     # Asked there: what this machine has may be something else.
     provenance = asked_where_done(executor, attrgetter("annotator.provenance"), annotator).as_dict()
-    schema = schema_of(limits)
     headers = any(place.tagged for place in (cells, umis and umis.place) if place)
     with open_reads(inputs, mates, block_reads=_BLOCK_READS, headers=headers) as reader:
         run = _Run(reader, annotator, provenance, umis, cells, output, progress)
         facts: dict[str, Any] = {"metadata": run.metadata(), "inputs": run.inputs}
-        quality = limits.min_junction_quality
         with ExitStack() as tables:
             # Opened first: its lock keeps other runs from the folders beside it.
-            table = tables.enter_context(open_table(output, samples.schema(schema), **facts))
-            others = tables.enter_context(
-                FurtherResults(
-                    output, annotator.germlines, schema, wanted, samples, min_quality=quality, **facts
-                )
-            )
+            table = tables.enter_context(open_table(output, samples.schema(annotator.schema), **facts))
+            others = tables.enter_context(FurtherResults(output, annotator, wanted, samples, **facts))
             checkpoint = Checkpoint(Path(f"{os.fspath(output)}.checkpoint"), key=run.key(), resume=resume)
             resumed = len(checkpoint.blocks())
             work = kept_results(executor, annotator, run, run.kept(checkpoint), most=_MOST_BLOCKS)

@@ -20,7 +20,7 @@ from plait.formats.rearrangements import RearrangementReader
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, whole_runs
 from plait.formats.tables import open_table
 from plait.run.rows import Progress
-from plait.vdj.airr import LOCI, loci, productive
+from plait.vdj.airr import LOCI, loci, productive, translations
 from plait.vdj.calls import GeneNames, named_rows, text_of, whole_numbers
 from plait.vdj.reads.columns import booleans, owners
 
@@ -171,6 +171,10 @@ class _Converter:
         """One row for each productive row with a cell, a locus and a junction."""
         columns = {name: _texts(block, name) for name in (*_CELL, *_CALLS)}
         columns["junction"] = pc.utf8_upper(_texts(block, "junction"))
+        acids = columns["junction_aa"]
+        columns["junction_aa"] = pc.if_else(
+            pc.equal(acids, ""), text_of(translations(columns["junction"])), acids
+        )
         columns |= {f"{s}_gene": self._genes.of(columns[f"{s}_call"]) for s in "vj"}
         told = pc.coalesce(loci(_texts(block, "locus")), loci(columns["j_call"]))
         columns["locus"] = text_of(told)
