@@ -63,7 +63,7 @@ def test_every_command_has_an_example() -> None:
         found = {name: of[name] for name in of if not name.startswith("-")}
         return set(found) | {f"{name} {one}" for name, app in found.items() for one in names(app)}
 
-    grouped = {"vdj", "hsi", "germline"}
+    grouped = {"vdj", "hsi", "germline", "ldpc"}
     assert set(EXAMPLES) == names(app) - grouped - {"compile", "doctor", "demo"}
 
 
