@@ -419,14 +419,14 @@ for _group, _name, _function, _help in (
         "ldpc:app",
         "Decode, encode and simulate parity-check codes: CCSDS, WiMAX, alist.",
     ),
-    (_CUBES, "random", "random:random", "Draw random numbers from any place of a standard stream."),
+    (_CUBES, "random", "signals:random", "Draw random numbers from any place of a standard stream."),
     (
         _CUBES,
         "episodes",
-        "episodes:episodes",
+        "signals:episodes",
         "Find serial episodes that are frequent in a stream of events.",
     ),
-    (_CUBES, "decode", "decode:decode", "Decode sequences with hidden Markov models and weighted graphs."),
+    (_CUBES, "decode", "signals:decode", "Decode sequences with hidden Markov models and weighted graphs."),
     (_REPERTOIRES, "germline", "germline:app", "List, show, check and convert germline sets."),
     (_REPERTOIRES, "demo", "study:demo", "Study the repertoires of 12 human donors, up to a report."),
     (

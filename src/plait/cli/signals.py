@@ -1,0 +1,217 @@
+"""``plait decode``, ``episodes`` and ``random``: hidden states, chains of events, random numbers."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from plait.cli.options import (
+    Bar,
+    DeviceOption,
+    OptionalOutput,
+    OutputOption,
+    Signed,
+    ThreadsOption,
+    WholeNumber,
+    say,
+)
+from plait.errors import InvalidInput
+from plait.reports.plain_text import plural
+
+Number = Annotated[WholeNumber, Signed]
+Maybe = Annotated[WholeNumber | None, Signed]
+
+
+def decode(
+    model: Path,
+    observations: Path,
+    /,
+    *,
+    output: OutputOption,
+    what: Literal["best", "sum", "count", "posterior"] = "best",
+    beam: Annotated[float | None, Signed] = None,
+    active: Maybe = None,
+    threads: ThreadsOption = None,
+) -> None:
+    """Decode sequences with a hidden Markov model, or with a weighted graph: best paths, sums, counts.
+
+    Parameters
+    ----------
+    model
+        A hidden Markov model (.json), or a graph in OpenFst's text form with numbers for labels.
+    observations
+        FASTA, whose letters are symbols of the model; or .npy: symbols (frames,), or logarithms of what
+        frames weigh (frames, states or labels).
+    output
+        The table to write: .parquet, .tsv, .tsv.gz or .tsv.zst.
+    what
+        best: the best path, a row per stretch of frames in one state; sum: the log-likelihood over all paths;
+        count: how many paths there are, and how many are best; posterior: probabilities of states, from 1e-6.
+    beam
+        Graphs: drop states that are so far below the best one of a frame; otherwise none, and best is exact.
+    active
+        Graphs: keep at most so many states of a frame.
+    threads
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    """
+    from plait.states.files import decode_file
+
+    sequences, rows = decode_file(
+        model,
+        observations,
+        output,
+        what=what,
+        beam=math.inf if beam is None else beam,
+        most=active,
+        threads=threads,
+    )
+    say(f"{plural(sequences, 'sequence')}, {plural(rows, 'row')} in {output}")
+
+
+def episodes(
+    events: Path,
+    /,
+    *,
+    output: OutputOption,
+    window: Annotated[tuple[str, ...], Parameter(negative="", allow_leading_hyphen=True)] = (),
+    support: Maybe = None,
+    max_size: Number = 6,
+    list: Path | None = None,
+    type_column: str = "type",
+    time_column: str = "time",
+    threads: ThreadsOption = None,
+) -> None:
+    """Find the serial episodes that occur often in a stream of events, or count given ones.
+
+    An episode A -(5,15]-> B is an event of type B more than 5 and at most 15 after one of type A. It counts
+    as often as it occurs without overlap, exactly.
+
+    Parameters
+    ----------
+    events
+        Table with a row per event, in any order: text with tabs or commas, plain, .gz or .zst, or Parquet.
+    output
+        The table to write, one row per episode: .parquet, .tsv, .tsv.gz or .tsv.zst.
+    window
+        LO:HI, a step takes more than LO and at most HI, in the unit of the times; several: any of them.
+    support
+        Occurrences without overlap that an episode must have.
+    max_size
+        Events of an episode, at most.
+    list
+        Count the episodes of this file instead, one a line, as A -(5,15]-> B.
+    type_column
+        Column with the type of each event.
+    time_column
+        Column with its time, a number.
+    threads
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    """
+    from plait.episodes.mining import episodes_file
+
+    searched = bool(window) or support is not None
+    if (list is None) != searched or (searched and not (window and support is not None)):
+        found = "both" if list is not None else "one of --window, --support" if searched else "neither"
+        raise InvalidInput(
+            "--window, --support, --list", found=found, expected="--window and --support, or --list"
+        )
+    with Bar("counting", "{task.fields[done]:,} candidates") as bar:
+
+        def show(size: int, done: int, total: int) -> None:
+            bar.rename(f"size {size}")
+            bar.show(done, "{:,.0f}/s", done, total)
+
+        found_episodes = episodes_file(
+            events,
+            output,
+            listed=list,
+            windows=[_window(text) for text in window],
+            support=support or 0,
+            max_size=max_size,
+            columns=(type_column, time_column),
+            threads=threads,
+            progress=show,
+        )
+    for size, candidates, frequent, seconds in found_episodes.levels:
+        say(f"size {size}: {frequent:,} of {plural(candidates, 'candidate')}, {seconds:.2f} s")
+    say(f"{plural(found_episodes.table.num_rows, 'episode')} in {output}")
+
+
+def _window(text: str) -> tuple[float, float]:
+    low, colon, high = text.partition(":")
+    try:
+        if colon:
+            return float(low), float(high)
+    except ValueError:
+        pass
+    raise InvalidInput("--window", found=repr(text), expected="LO:HI, two numbers")
+
+
+def random(
+    generator: Literal["mrg32k3a", "sobol", "mt19937"],
+    /,
+    *,
+    count: Annotated[WholeNumber, Parameter(name=["--count", "-n"], allow_leading_hyphen=True)],
+    output: OptionalOutput = None,
+    distribution: Literal["raw", "uniform", "normal", "exponential"] = "uniform",
+    dtype: Literal["float64", "float32"] = "float64",
+    skip: Number = 0,
+    seed: Maybe = None,
+    stream: Number = 0,
+    substream: Number = 0,
+    dimensions: Number = 1,
+    threads: ThreadsOption = None,
+    device: DeviceOption = "auto",
+) -> None:
+    """Draw random numbers from a standard stream, from any place of it on.
+
+    Parameters
+    ----------
+    generator
+        mrg32k3a, L'Ecuyer's; mt19937, the Mersenne Twister; sobol, points of low discrepancy.
+    count
+        Numbers, or points, to draw.
+    output
+        A .npy file to write; otherwise lines on standard output.
+    distribution
+        raw: integers of 32 bits; uniform: between 0 and 1; normal; exponential.
+    dtype
+        Type of the numbers.
+    skip
+        Numbers of the stream, or points, to leave out; of any size.
+    seed
+        mrg32k3a: below 4294944443, otherwise 12345; mt19937: below 2^32, otherwise 5489; sobol: shifts the
+        points at random, otherwise they are not shifted.
+    stream
+        mrg32k3a: streams are 2^127 numbers apart.
+    substream
+        mrg32k3a: those within a stream are 2^76 apart.
+    dimensions
+        sobol: coordinates of a point, to 4096.
+    threads
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    device
+        auto, cpu, or cuda; the numbers are the same.
+    """
+    from plait.random import Mrg32k3a, Mt19937, Sobol
+    from plait.random.files import write_numbers
+
+    for name, value, owner in (
+        ("--stream", stream, "mrg32k3a"),
+        ("--substream", substream, "mrg32k3a"),
+        ("--dimensions", dimensions - 1, "sobol"),
+    ):
+        if value and generator != owner:
+            raise InvalidInput(name, found=f"it with {generator}", expected=f"{owner}, which alone has it")
+    if generator == "sobol":
+        source: Mrg32k3a | Mt19937 | Sobol = Sobol(dimensions, skip=skip, seed=seed)
+    elif generator == "mt19937":
+        source = Mt19937(5489 if seed is None else seed).skip(skip)
+    else:
+        source = Mrg32k3a(12345 if seed is None else seed, stream=stream, substream=substream).skip(skip)
+    write_numbers(
+        source, output, count=count, distribution=distribution, dtype=dtype, device=device, threads=threads
+    )
