@@ -13,8 +13,9 @@ Every speed is the best of the repeats, of processor time, in thousand million l
 second; with a PAM both strands count, so that a text counts twice. All of it counts: letters to codes,
 planes, sites, search, and hits with their alignments; kernels are warm. The share is of the limit that the
 instructions of the recurrence alone set, at the rate at which this core runs such instructions in the same
-run: for 512 letters and a pattern of m letters 2 (m - 1) + 6 for mismatches, 6 m + 20 for edits. ``--avx2``
-runs it all in a process that knows AVX2 alone.
+run: for 512 letters and a pattern of m letters 2 (m - 1) + 6 for mismatches, 6 m + 20 for edits; mismatches
+need fewer where a pattern is given up before its end. ``--avx2`` runs it all in a process that knows AVX2
+alone.
 """
 
 from __future__ import annotations

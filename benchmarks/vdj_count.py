@@ -16,18 +16,21 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from commands import processor_name
 from operation_rate import Tally, lane_operations_per_second
 
 from plait.devices.target import CpuTarget, ReferenceTarget
-from plait.dp.chain.launches import PATH_COUNTS, CountBatch
+from plait.dp.chain.launches import PATH_COUNTS, CountBatch, _run_chain, make_scratch
+from plait.dp.chain.rows import PerDiagonal
 from plait.dp.chain.tables import Junctions
-from plait.lang.algebras import COUNT
+from plait.lang.algebras import COUNT, PROBABILITY
 from plait.lang.lanes import LANES, host_lanes
 from plait.vdj.chain import ChainCounter, chain_kind, chain_tables
 from plait.vdj.count_files import count_files
@@ -146,18 +149,37 @@ def compute(germline: GermlineSet, columns: Columns, repeat: int, limit: float) 
     return results
 
 
-def by_width(germline: GermlineSet, columns: Columns, repeat: int) -> dict[int, float]:
+def by_width(germline: GermlineSet, columns: Columns, repeat: int, alg: Any, dtype: Any) -> dict[int, float]:
     """Sequences/s of the sweep in lane groups of every width, on one core."""
     texts = PathCounter(germline, SWEEP, threads=1).items(*columns).texts
-    tables, target = chain_tables(germline, SWEEP, "vdj"), CpuTarget(1)
-    out = ChainCounter(germline, SWEEP, "vdj", target, "null").room(texts, np.int64)
+    tables, target = chain_tables(germline, SWEEP, "vdj", dtype), CpuTarget(1)
+    out = ChainCounter(germline, SWEEP, "vdj", target, "null").room(texts, dtype)
     rates = {}
     for width, lanes in LANES.items():
         kind = chain_kind(SWEEP, lanes)
-        target.launch(PATH_COUNTS, CountBatch(kind, COUNT, tables, _head(texts, 1000), out))
-        batch = CountBatch(kind, COUNT, tables, texts, out)
+        target.launch(PATH_COUNTS, CountBatch(kind, alg, tables, _head(texts, 1000), out))
+        batch = CountBatch(kind, alg, tables, texts, out)
         seconds = best(lambda batch=batch: target.launch(PATH_COUNTS, batch), repeat)
         rates[width] = texts.start.size / seconds
+    return rates
+
+
+def by_order(germline: GermlineSet, columns: Columns, repeat: int) -> dict[str, float]:
+    """Sequences/s of one model match by match and on diagonals, on one core; their answers must be equal."""
+    model = PathModel()
+    texts = PathCounter(germline, model, threads=1).items(*columns).texts
+    tables, kind = chain_tables(germline, model, "vdj"), chain_kind(model, host_lanes())
+    scratch = make_scratch(COUNT, tables, int(texts.length.max()))
+    rates, answers, n = {}, [], texts.start.size
+    for rows in (kind.rows, PerDiagonal()):
+        out = ChainCounter(germline, model, "vdj", CpuTarget(1), "null").room(texts, np.int64)
+        call = partial(_run_chain, kind._replace(rows=rows), COUNT, tables, texts, 0)
+        call(1000, scratch, out)
+        rates[type(rows).__name__] = n / best(lambda call=call, out=out: call(n, scratch, out), repeat)
+        answers.append(out)
+    for name, a, b in zip(answers[0]._fields, *answers, strict=True):
+        if not np.array_equal(a, b):
+            raise SystemExit(f"WRONG: {name} on diagonals differs from match by match")
     return rates
 
 
@@ -212,7 +234,7 @@ def main() -> None:
     columns = Columns(*(column.filter(known) for column in columns))
     limit = lane_operations_per_second(options.repeat)
     facts = {
-        "machine": platform.processor() or platform.machine(),
+        "machine": processor_name(),
         "cores": len(os.sched_getaffinity(0)),
         "python": platform.python_version(),
         "lanes": host_lanes().width,
@@ -228,10 +250,14 @@ def main() -> None:
             f"{'':32} {r['per_second_arrow_to_result']:11,.0f} seq/s with encoding and result columns; "
             f"{r['lane_operations']:,.0f} operations/seq, {r['share_of_limit']:.0%} of what the core issues"
         )
-    widths = by_width(germline, Columns(*(column[:100_000] for column in columns)), options.repeat)
-    print(
-        "the sweep by lane width: " + ", ".join(f"{w} lanes {rate:,.0f} seq/s" for w, rate in widths.items())
-    )
+    some = Columns(*(column[:100_000] for column in columns))
+    orders = by_order(germline, some, options.repeat)
+    print("one model: " + ", ".join(f"{name} {rate:,.0f} seq/s" for name, rate in orders.items()))
+    widths = by_width(germline, some, options.repeat, COUNT, np.int64)
+    floating = by_width(germline, some, options.repeat, PROBABILITY, np.float64)
+    for name, rates in (("integers", widths), ("floating numbers", floating)):
+        told = ", ".join(f"{w} lanes {rate:,.0f} seq/s" for w, rate in rates.items())
+        print(f"the sweep in {name} by lane width: {told}")
     whole = end_to_end(germline, columns, options.rearrangements, options.repeat)
     for r in whole:
         asked = f", asked {r['asked']:,}" if r["asked"] else ""
@@ -241,7 +267,15 @@ def main() -> None:
     if options.json:
         options.json.write_text(
             json.dumps(
-                {"facts": facts, "compute": computed, "by_width": widths, "end_to_end": whole}, indent=1
+                {
+                    "facts": facts,
+                    "compute": computed,
+                    "by_order": orders,
+                    "by_width": widths,
+                    "by_width_floating": floating,
+                    "end_to_end": whole,
+                },
+                indent=1,
             )
             + "\n"
         )

@@ -66,15 +66,18 @@ def watch(kernel: type) -> None:
     compile_kernel: Callable[..., Any] = kernel._compiled  # type: ignore[attr-defined]
 
     def watched(self: Any, stem: str, args: tuple[Any, ...], signature: Any) -> Any:
-        dispatcher, files = self.dispatcher, set[str]()
+        files, make = set[str](), _jit._compile
         forget()
 
-        def compile_recorded(kinds: Any) -> Any:
+        def compile_recorded(dispatcher: Any, kinds: Any) -> Any:
             with recorded(files):
-                return type(dispatcher).compile(dispatcher, kinds)
+                return make(dispatcher, kinds)
 
-        dispatcher.compile = compile_recorded
-        code = compile_kernel(self, stem, args, signature)
+        _jit._compile = compile_recorded
+        try:
+            code = compile_kernel(self, stem, args, signature)
+        finally:
+            _jit._compile = make
         sources = {os.path.abspath(file) for file in _jit.closure(self.py_func, args).files}
         ours = {file for file in files if Path(file).is_relative_to(PACKAGE)}
         missing = sorted(ours - sources - {str(PACKAGE / "lang" / name) for name in MACHINERY})

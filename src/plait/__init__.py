@@ -21,7 +21,7 @@ from plait.errors import (
 )
 
 if TYPE_CHECKING:
-    from plait import align, episodes, folding, hyperspectral, mapping, qgrams, random, vdj
+    from plait import align, episodes, folding, hyperspectral, ldpc, mapping, qgrams, random, states, vdj
 
 __all__ = [
     "CountOverflow",
@@ -37,13 +37,26 @@ __all__ = [
     "episodes",
     "folding",
     "hyperspectral",
+    "ldpc",
     "mapping",
     "qgrams",
     "random",
+    "states",
     "vdj",
 ]
 
-_SUBJECTS = ("align", "episodes", "folding", "hyperspectral", "mapping", "qgrams", "random", "vdj")
+_SUBJECTS = (
+    "align",
+    "episodes",
+    "folding",
+    "hyperspectral",
+    "ldpc",
+    "mapping",
+    "qgrams",
+    "random",
+    "states",
+    "vdj",
+)
 
 
 def __getattr__(name: str) -> Any:

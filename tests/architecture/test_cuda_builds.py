@@ -1,6 +1,6 @@
 """Every CUDA kernel compiles, to PTX and on to machine code, for three generations of GPUs; no device needed.
 
-The kernels are those of the modules ``plait.dp.*.gpu*`` and ``plait.devices.cuda*``, each for the types of
+The kernels are those of the modules ``plait.*.gpu*`` and ``plait.devices.cuda*``, each for the types of
 its examples in `support.cuda_examples`, or its own. ``tools/cuda_kernels.py`` shows the registers and spills
 that the assembler reports.
 """
@@ -21,7 +21,9 @@ import plait.dp.bitparallel
 import plait.dp.chain
 import plait.dp.intervals
 import plait.dp.pairs
+import plait.ldpc
 import plait.mapping
+import plait.random
 
 if importlib.util.find_spec("numba_cuda") is None:
     pytest.skip(
@@ -48,7 +50,9 @@ for room in (
     plait.dp.chain,
     plait.dp.intervals,
     plait.dp.pairs,
+    plait.ldpc,
     plait.mapping,
+    plait.random,
 ):
     for found in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
         if found.name.rpartition(".")[2].startswith(("cuda", "gpu")):

@@ -13,7 +13,19 @@ from pathlib import Path
 import pytest
 
 LAYERS = [
-    *("cli", "vdj", "align", "episodes", "folding", "hyperspectral", "mapping", "qgrams", "random"),
+    *(
+        "cli",
+        "vdj",
+        "align",
+        "episodes",
+        "folding",
+        "hyperspectral",
+        "ldpc",
+        "mapping",
+        "qgrams",
+        "random",
+        "states",
+    ),
     *("stats", "run", "formats", "dp", "devices", "lang"),
     *("types", "alphabets", "settings", "errors", "_version"),
 ]

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from plait import __version__
-from plait.align import align, load_matrix
+from plait.align import align, load_matrix, local_best
 from plait.align.aligner import Traceback
 from plait.align.files import Pairing
 from plait.align.settings import Kind, Mode
@@ -153,6 +153,104 @@ def test_statistics(plait: Any, fasta: Any) -> None:
     assert row["score"] > 50 and row["bit_score"] == pytest.approx(0.385 * row["score"] + 4.6, abs=0.5)
     assert 0 < row["evalue"] < 1e-5
     assert found.err.rstrip().endswith("BLOSUM62, gaps 12/1")
+
+
+# --- several alignments, limits, strands --------------------------------------------------------------------
+
+REPEAT = {"r": "ACGTTGCATTACCA"}
+REPEATED = {"t": "GGACGTTGCATTACCAGGGGGGGTGGTAATGCAACGTGGGGGGACGTTGCCTTACCAGG"}
+
+
+def lines_of(found: Any) -> list[dict[str, str]]:
+    head, *rows = [line.split("\t") for line in found.out.splitlines()]
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize("rule", [("--apart", "7"), ("--disjoint",)])
+def test_several_alignments_are_those_of_local_best(plait: Any, fasta: Any, rule: tuple[str, ...]) -> None:
+    files = fasta(REPEAT, "a.fa"), fasta(REPEATED, "b.fa")
+    found = plait("align", *files, "--mode", "local", "--best", "3", *rule, "--format", "tsv", *SLOWLY)
+    how = {"disjoint": True} if rule[0] == "--disjoint" else {"apart": 7}
+    wanted = local_best(REPEAT["r"], REPEATED["t"], 3, kind="dna", device="reference", **how)
+    assert len(wanted) == 3
+    assert [(row["rank"], row["score"], row["cigar"], row["target_end"]) for row in lines_of(found)] == [
+        (str(rank), str(one.score), one.cigar, str(one.target_end)) for rank, one in enumerate(wanted, 1)
+    ]
+    assert "; 3 alignments; " in found.err
+
+
+def test_both_strands(plait: Any, fasta: Any) -> None:
+    files = fasta(REPEAT | {"u": "TTTTTTTTTT"}, "a.fa"), fasta(REPEATED, "b.fa")
+    how = ("--mode", "local", "--pairs", "all", "--strand", "both", "--min-score", "11")
+    found = plait("align", *files, *how, "--best", "3", "--disjoint", "--format", "tsv", *SLOWLY)
+    rows = [
+        (row["strand"], int(row["query_start"]), int(row["target_start"]), row["cigar"])
+        for row in lines_of(found)
+    ]
+    assert rows == [("+", 0, 2, "14="), ("-", 0, 23, "14="), ("+", 0, 43, "7=1X6=")]
+    assert "; 1 pair without one that is asked for; " in found.err
+    sam = plait("align", *files, *how, "--best", "2", "--format", "sam", *SLOWLY).out.splitlines()[-2:]
+    assert [line.split("\t")[1] for line in sam] == ["0", "272"]
+    assert sam[1].split("\t")[9] == "TGGTAATGCAACGT"
+    paf = plait("align", *files, *how, "--format", "paf", *SLOWLY).out
+    assert paf == "r\t14\t0\t14\t+\tt\t59\t2\t16\t14\t14\t255\tAS:i:28\tNM:i:0\tcg:Z:14=\n"
+    scores = plait("align", *files, *how, "--score-only", *SLOWLY)
+    assert [(row["strand"], row["score"]) for row in lines_of(scores)] == [("+", "28")]
+
+
+def test_lower_case_is_masked(plait: Any, fasta: Any) -> None:
+    files = fasta({"q": "ACGTacgtACGT"}, "a.fa"), fasta({"t": "ACGTACGTACGT"}, "b.fa")
+    how = ("--mode", "local", "--format", "tsv", "--columns", "score,cigar", *SLOWLY)
+    assert plait("align", *files, *how).out == "score\tcigar\n24\t12=\n"
+    assert plait("align", *files, "--mask-lower-case", *how).out == "score\tcigar\n8\t4=\n"
+    found = plait("align", *files, "--matrix", str(matrix_without_n(files[0].parent)), "--gap-open", "5",
+                  "--gap-extend", "2", "--kind", "dna", "--mask-lower-case", *how)  # fmt: skip
+    assert found.status == 2 and "mask_lower_case: found" in found.err and "without N" in found.err
+
+
+def matrix_without_n(folder: Path) -> Path:
+    (folder / "four.mat").write_text(
+        "   A  C  G  T\nA  2 -3 -3 -3\nC -3  2 -3 -3\nG -3 -3  2 -3\nT -3 -3 -3  2\n"
+    )
+    return folder / "four.mat"
+
+
+def test_evalues_leave_out(plait: Any, fasta: Any) -> None:
+    files = fasta(PROTEINS | {"p3": "WWWWWWWW"}, "a.fa")
+    found = plait("align", files, "--mode", "local", "--evalue", "1e-5", "--format", "tsv", *SLOWLY)
+    assert [(row["query"], row["target"]) for row in lines_of(found)] == [("p1", "p2")]
+    assert (
+        "plait: 3 pairs" in found.err
+        and "; 1 alignment; 2 pairs without one that is asked for; " in found.err
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            ("--best", "2"),
+            "several alignments of a pair: found mode 'global', expected mode 'local', no band",
+        ),
+        (("--best", "0", "--mode", "local"), "best: found 0, expected a whole number of at least 1"),
+        (("--apart", "3"), "--apart: found no --best, expected --best K with it"),
+        (("--best", "2", "--apart", "0"), "--apart: found 0, expected a whole number of at least 1"),
+        (
+            ("--best", "2", "--apart", "2", "--disjoint"),
+            "--disjoint: found --apart too, expected one of them",
+        ),
+        (("--evalue", "1"), "evalue: found 'a limit' in mode 'global'"),
+        (("--mode", "local", "--evalue", "-1"), "evalue: found -1.0, expected a number of at least 0"),
+        (("--strand", "both", "--matrix", "BLOSUM62"), "strand: found both, with BLOSUM62"),
+        (("--mode", "local", "--best", "2", "--score-only"), "best: found several for scores alone"),
+    ],
+)
+def test_what_does_not_go_together(
+    plait: Any, inputs: tuple[Path, Path], given: tuple[str, ...], said: str
+) -> None:
+    found = plait("align", *inputs, *given, *SLOWLY)
+    assert (found.status, found.out) == (2, "")
+    assert found.err.startswith(f"plait: error: {said}")
 
 
 # --- pairings, modes, settings --------------------------------------------------------------------------

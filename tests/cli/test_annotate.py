@@ -260,6 +260,87 @@ def test_umis(plait: Any, tmp_path: Path) -> None:
     assert sorted(item.suffix for item in tmp_path.iterdir()) == [".fq", *[".json"] * 3, *[".tsv"] * 3]
 
 
+@pytest.fixture(scope="module")
+def of_cells(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The same reads of 60 molecules of 20 cells, whose barcodes stand at different places."""
+    folder = tmp_path_factory.mktemp("cells")
+    paths = {name: folder / f"{name}.fastq" for name in ("tag", "name", "read1")}
+    library = Library(reads=60, clones=20, sequencing=Sequencing(placement="primer", reverse=0.0))
+    texts: dict[str, list[str]] = {name: [] for name in paths}
+    for k, read in enumerate(simulate_reads([load_germline("mouse_trb")], library, seed=5)):
+        cell, umi = (("".join("ACGT"[n // 4**i % 4] for i in range(8))) for n in (k % 20, 7 * k))
+        letters, high = read.read.sequence, "I" * len(read.read.sequence)
+        for copy in "ab":
+            texts["tag"].append(
+                f"@{k}{copy} 1:N:0\tUB:Z:{umi}\tCB:Z:{cell}-1\r\n{letters}\r\n+\r\n{high}\r\n"
+            )
+            texts["name"].append(f"@{k}{copy}_{cell}_{umi}\n{letters}\n+\n{high}\n")
+            texts["read1"].append(f"@{k}{copy}\n{cell}{umi}{letters}\n+\n{'I' * 16}{high}\n")
+    for name, lines in texts.items():
+        paths[name].write_bytes("".join(lines).encode())
+    return paths
+
+
+def test_cells_wherever_their_barcodes_stand(plait: Any, of_cells: dict[str, Path], tmp_path: Path) -> None:
+    clonotypes, alone = {}, {}
+    for name, places in {
+        "tag": ("--cell", "tag:CB", "--umi", "tag:UB"),
+        "name": ("--cell", "name", "--umi", "name"),
+        "read1": ("--cell", "read1:0-8", "--umi", "read1:8-16"),
+    }.items():
+        out, table = tmp_path / f"{name}.tsv", tmp_path / f"{name}.clonotypes.tsv"
+        words = ("vdj", "annotate", of_cells[name], *BASE, "--repertoire-id", "r", "-o", out)
+        assert plait(*words, *places, "--clonotypes", table).status == 0
+        rows = rows_of(out)
+        assert len(rows) == told(out)["umi_counts"]["molecules"] == 60
+        assert {row["consensus_count"] for row in rows} == {"2"}
+        assert all(f":{row['cell_id']}:" in row["sequence_id"] for row in rows)
+        kept = ("cell_id", "v_call", "j_call", "junction", "umi_count")
+        clonotypes[name] = sorted((*(row[k].removesuffix("-1") for k in kept),) for row in rows_of(table))
+        assert plait(*words, *places[:2]).status == 0
+        alone[name] = Counter(row["cell_id"].removesuffix("-1") for row in rows_of(out))
+    assert clonotypes["tag"] == clonotypes["name"] == clonotypes["read1"]
+    assert {cell for cell, *_ in clonotypes["tag"]} == {*alone["tag"]}
+    assert alone["tag"] == alone["name"] == alone["read1"] and {*alone["tag"].values()} == {6}
+    cells = tmp_path / "cells.tsv"
+    found = plait("vdj", "cells", tmp_path / "tag.clonotypes.tsv", "-o", cells)
+    assert found.status == 0 and f"chains of {len(rows_of(cells))} cells" in found.out
+    assert {row["cell_id"] for row in rows_of(cells)} <= {f"{cell}-1" for cell in alone["tag"]}
+
+
+def test_a_sheet_names_files_mates_and_samples(plait: Any, reads: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.fastq.gz"
+    other.write_bytes(reads.read_bytes())
+    sheet = tmp_path / "sheet.csv"
+    sheet.write_text(f"file,repertoire_id,subject_id,arm\n{reads},r1,m1,old\n{other.name},r2,m2,\n")
+    out, clonotypes = tmp_path / "out.tsv", tmp_path / "clonotypes.tsv"
+    words = ("vdj", "annotate", *BASE, "-o", out)
+    assert plait(*words, "--sheet", sheet, "--clonotypes", clonotypes).status == 0
+    for path in (out, clonotypes):
+        named = {(row["repertoire_id"], row["subject_id"], row["arm"]) for row in rows_of(path)}
+        assert named == {("r1", "m1", "old"), ("r2", "m2", "")}
+    without = plait("vdj", "annotate", reads, other, *BASE, "-o", tmp_path / "plain.tsv")
+    assert without.status == 0
+    names = ("repertoire_id", "subject_id", "arm")
+    plain, of_sheet = (
+        [{k: v for k, v in row.items() if k not in names} for row in rows_of(path)]
+        for path in (tmp_path / "plain.tsv", out)
+    )
+    assert plain == of_sheet
+    for header, lines, message in (
+        ("file,repertoire_id,arm", (f"{reads},r,a", f"{other},r,b"), r"line 3: found arm 'b' for repertoire"),
+        ("file,repertoire_id", (f"{reads},r", f"{other},"), "line 3, column 'repertoire_id': found nothing"),
+        ("file,mate", (f"{reads},{other}", f"{other},"), "line 3, column 'mate': found nothing"),
+        ("file,v_call", (f"{reads},x",), "a covariate called 'v_call'"),
+    ):
+        sheet.write_text("\n".join((header, *lines)) + "\n")
+        found = plait("vdj", "annotate", *BASE, "-o", tmp_path / "no.tsv", "--sheet", sheet)
+        assert (found.status, found.out) == (2, "") and message in found.err
+    found = plait(*words, reads, "--sheet", sheet)
+    assert found.status == 2 and "found a sheet and reads beside it" in found.err
+    assert not list(tmp_path.glob("no*"))
+
+
 def test_new_alleles_are_written(plait: Any, reads: Path, tmp_path: Path) -> None:
     out, alleles = tmp_path / "out.tsv", tmp_path / "alleles.tsv"
     found = plait("vdj", "annotate", reads, *BASE, "--new-alleles", alleles, "-o", out)

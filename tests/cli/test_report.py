@@ -29,11 +29,11 @@ def test_page_and_figures(
     found = plait("vdj", "report", study)
     assert found.status == 0 and found.err == ""
     *_, figures, page = found.out.splitlines()
-    assert figures == f"figures  {study / 'figures'} (18 as PNG and SVG)"
+    assert figures == f"figures  {study / 'figures'} (22 as PNG and SVG)"
     assert page.startswith(f"page     {study / 'report.html'} (")
     assert (study / "report.html").read_text().startswith("<!doctype html>")
     names = {path.name for path in (study / "figures").iterdir()}
-    assert len(names) == 36 and {"vj_usage.png", "vj_usage.svg", "coefficient_path.png"} <= names
+    assert len(names) == 44 and {"vj_usage.png", "vj_usage.svg", "coefficient_path.png"} <= names
 
 
 def test_another_name_and_no_figures(plait: Callable[..., Any], study: Path, draws: None) -> None:
@@ -47,7 +47,9 @@ def test_missing_figures_are_told(plait: Callable[..., Any], tmp_path: Path, dra
     study = write_study_folder(tmp_path / "study", subjects=2, clonotypes=1500, regression=False)
     found = plait("vdj", "report", study, "--no-figures")
     told = " ".join(found.out.split())
-    assert "6 figures have no data in this study: Path counts or N2?" in told
+    assert (
+        "7 figures have no data in this study: Public clonotypes, observed and expected; Path counts" in told
+    )
 
 
 @pytest.mark.parametrize("what", ["no folder", "an empty folder", "no JSON", "a bad number", "no column"])

@@ -72,7 +72,7 @@ def test_what_it_writes_and_says(plait: Any, samples: Path, whole: Path, tmp_pat
     assert "subjects  clonotypes  median count" in found.out
     assert max(len(line) for line in found.out.splitlines() if str(out) not in line) <= 80
     assert sorted(path.name for path in out.iterdir()) == [
-        "clonotypes", "plait-study.json", "study.json", "tables",
+        "clonotypes", "plait-study.json", "sharing.parquet", "study.json", "tables",
     ]  # fmt: skip
     facts = json.loads((out / "study.json").read_text())
     assert (facts["rows"], facts["subjects"], facts["shared_by"]) == (340, 4, 3)

@@ -16,7 +16,7 @@ from tests.fuzz.trial import Parser
 from plait.align.results import parse_cigar
 from plait.cli import main
 from plait.errors import InvalidInput
-from plait.formats.reads import UmiPlace
+from plait.formats.reads import BarcodePlace
 from plait.vdj.calls import encode_junctions
 
 
@@ -26,7 +26,7 @@ def _texts(data: bytes, folder: Path) -> None:
     text = data.decode("utf-8", "replace")
     encode_junctions(pa.array([text, None, "TGTGCC"]))
     if len(data) % 2:
-        UmiPlace.parse(text)
+        BarcodePlace.parse(text)
     else:
         operations, lengths = parse_cigar(text)
         assert "".join(f"{n}{chr(o)}" for n, o in zip(lengths, operations, strict=True)) == text

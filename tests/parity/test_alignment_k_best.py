@@ -15,12 +15,13 @@ from support.alignment import AlignmentCase, k_best_apart, k_best_disjoint
 from support.alignment_solvers import in_columns
 from support.examples import examples
 
-from plait.align import Alignment, batches
+from plait.align import Alignment, align, batches, local_best, match_mismatch
 from plait.align.aligner import make_aligner
 from plait.align.scoring import SubstitutionMatrix, make_scoring
 from plait.align.settings import SeveralBest
 from plait.dp.pairs import kbest
 from plait.dp.pairs.tiles import LongPair
+from plait.errors import InvalidInput, Unsupported
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 #: Rows and columns of tiles, cells of which all values are looked at, and bytes of edges.
@@ -116,3 +117,63 @@ def test_reference_finds_what_the_definitions_say() -> None:
         cut_into(SPLITS[2], patch)
         for seed in range(3):
             compare(seed, 12, device="reference")
+
+
+def test_example_of_the_literature() -> None:
+    """Match 5, mismatch -3, a gap of g residues 8 + g: score 18, ends 11 and 9, 8 columns."""
+    matrix = match_mismatch(5, -3, letters="ACGU")
+    how: dict[str, Any] = {"matrix": matrix, "gap_open": 9, "gap_extend": 1}
+    (best,) = local_best("AAUGCCAUUGCCGG", "CAGCCUCGCUUAG", 1, **how)
+    assert (best.score, best.query_end, best.target_end, best.length) == (18, 11, 9, 8)
+
+
+def test_the_first_is_that_of_align() -> None:
+    rng = random.Random(5)
+    query, target = ("".join(rng.choices("ACGT", k=size)) for size in (700, 900))
+    wanted = align(query, target, mode="local")
+    assert local_best(query, target, 1, disjoint=True)[0] == wanted
+    assert local_best(query, target, 1)[0].score == wanted.score
+
+
+def test_one_letter_in_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every cell of a repetitive pair is as good as others; few tiles are looked into all the same."""
+    looked_into = []
+    cells = kbest._cells
+    monkeypatch.setattr(kbest, "_cells", lambda *given: looked_into.append(given[2]) or cells(*given))
+    monkeypatch.setattr(kbest, "_TILE_COLUMNS", 256)
+    monkeypatch.setattr(kbest, "_SEEN_CELLS", 1 << 15)
+    found = local_best("A" * 3_000, "A" * 4_000, 50, kind="dna")
+    # The end of all, then those along the last row, the earliest column first.
+    assert [(one.score, one.target_end) for one in found] == [(6_000, end) for end in range(3_000, 3_250, 5)]
+    assert sum(tile.cells for tile in looked_into) < 3_000 * 4_000 / 20
+    disjoint = local_best("A" * 300, "A" * 400, 5, disjoint=True, kind="dna")
+    assert [one.score for one in disjoint] == [600, 600, 600, 600, 600]
+    assert len({one.target_end - one.query_end for one in disjoint}) == 5
+
+
+def test_nothing_to_find() -> None:
+    assert local_best("", "ACGT", 3, kind="dna") == []
+    assert local_best("AAAA", "CCCC", 3, kind="dna") == []
+    assert local_best("AAAA", "AAAA", 3, min_score=9, kind="dna") == []
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"k": 0}, "best: found 0"),
+        ({"apart": 0}, "apart: found 0"),
+        ({"min_score": 0}, "min_score: found 0"),
+        ({"mode": "global"}, "several alignments of a pair: found mode 'global'"),
+        ({"band": 3}, "several alignments of a pair: found a band"),
+        ({"k": 2.5}, "best: found 2.5"),
+    ],
+)
+def test_settings_that_cannot_be(given: dict[str, Any], found: str) -> None:
+    with pytest.raises(InvalidInput, match=found):
+        local_best("ACGT", "ACGT", **{"kind": "dna", **given})
+
+
+def test_scores_that_are_too_large() -> None:
+    matrix = match_mismatch(32_767, -1, letters="ACGT")
+    with pytest.raises(Unsupported, match=r"could reach 2\^29"):
+        local_best("A" * 20_000, "A" * 20_000, 2, matrix=matrix, gap_open=1, gap_extend=1)

@@ -16,8 +16,9 @@ from support.alignment_batches import rescore
 from support.cuda_build import ptx_of
 from support.cuda_examples import examples_of
 
-from plait.align import SubstitutionMatrix, align, score
+from plait.align import SubstitutionMatrix, align, local_best, score
 from plait.align import batches as whole_pairs
+from plait.dp.pairs import kbest
 from plait.dp.pairs import launches as pair_launches
 from plait.dp.pairs.gpu_long import CELLS_OF_A_LAUNCH, LEAST_COLUMNS, LEAST_TILE, Capacity, plan_grid
 from plait.dp.pairs.tiles import Grid, LongPair, Tile
@@ -98,6 +99,16 @@ class TestAsOnTheCpu:
     @pytest.mark.parametrize("mode", MODES[:2])
     def test_proteins(self, mode: Any) -> None:
         assert_same(*related(PROTEIN), mode=mode, kind="protein")
+
+    @pytest.mark.parametrize(
+        "rule", [{"apart": 5}, {"apart": 1, "min_score": 9}, {"disjoint": True}], ids=str
+    )
+    def test_several_alignments(self, monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
+        monkeypatch.setattr(kbest, "_SEEN_CELLS", 1 << (8 if SIMULATED else 14))
+        unit = "ACGGTCAA" * (SIZE // 24)
+        for query, target in (related(DNA), (unit, drawn(random.Random(1), DNA, SIZE // 2) + unit)):
+            wanted = local_best(query, target, 12, kind="dna", device="cpu", **rule)
+            assert local_best(query, target, 12, kind="dna", device="cuda", **rule) == wanted
 
     @pytest.mark.parametrize("mode", MODES[:2])
     def test_large_scores(self, mode: Any) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
@@ -9,7 +13,11 @@ from support.mapping import bulge_limits, edit_ends, mismatch_hits, reverse_comp
 
 from plait import mapping
 from plait.mapping import find, off_targets
+from plait.mapping.files import in_windows, product_table
+from plait.mapping.hits import HitRows
 
+#: Where a hit begins in which sequence, on which strand.
+PLACES = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(0, 1)), max_size=40)
 LETTERS = st.sampled_from("ACGT")
 PATTERNS = st.text(LETTERS | st.sampled_from("RYN"), min_size=8, max_size=20)
 TEXTS = st.text(LETTERS | st.sampled_from("acgtN"), max_size=120)
@@ -136,3 +144,31 @@ def test_the_oracle_of_bulges() -> None:
     assert bulge_limits("ACGT", "AGT", (0, 0, 1, 1)) == (0, 0, 1)
     assert bulge_limits("ACGT", "ACTGT", (0, 1, 0, 1)) == (0, 1, 0)
     assert bulge_limits("ACGT", "TTTT", (2, 1, 1, 2)) is None
+
+
+@examples(80)
+@given(PLACES, st.integers(1, 4), st.integers(8, 30))
+def test_products_do_not_depend_on_where_the_texts_are_cut(
+    places: list[tuple[int, int, int]], every: int, longest: int
+) -> None:
+    sequence, start, strand = np.array(places, np.int64).reshape(-1, 3).T
+    none, table = np.zeros(start.size, np.int64), np.zeros((start.size, 0), np.uint8)
+    hits = (none, sequence, start, start + 8, strand, none, none, none, table, table, table)
+    rows = HitRows(*hits).in_order()
+    names = SimpleNamespace(names=["a", "b", "c"], lengths=[70, 70, 70])
+    # Hits at a place come together.
+    apart = np.flatnonzero(np.diff(rows.sequence * 100 + rows.start)) + 1
+    edges = [0, *apart[::every].tolist(), len(rows)]
+    parts = [(names, rows.taken(slice(*edge))) for edge in pairwise(edges)]
+    found = [own for _, own in in_windows(parts, longest)]
+    primers = [mapping.Pattern("p", "ACGTACGT")]
+    tables = [product_table(own, primers, names.names, longest).to_pylist() for own in found]
+    assert [row for table in tables for row in table] == product_table(
+        rows, primers, names.names, longest
+    ).to_pylist()
+    # No more is held than what a product may span from the last hit back.
+    for own, last, new in zip(found, [0, *edges[1:]], [*np.diff(edges).tolist(), 0], strict=True):
+        if not len(rows):
+            continue
+        beside = (rows.sequence == rows.sequence[last - 1]) & (rows.start >= rows.start[last - 1] - longest)
+        assert len(own) <= new + int(beside[:last].sum())

@@ -14,7 +14,7 @@ from hypothesis import is_hypothesis_test
 
 __all__ = ["MOST", "Specialisations"]
 
-#: Each takes 2 to 16 s of processor to compile.
+#: Each takes 1 to 12 s of processor to compile.
 MOST = 8
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from plait import __version__
+from plait import __version__, align
 from plait.align.search import SearchSummary, search, search_files
 from plait.align.settings import SearchSettings
 from plait.align.writers import (
@@ -261,3 +262,102 @@ def test_numbers_as_blastp_prints_them() -> None:
     assert [evalue_text(value) for value in evalues] == list(evalues.values())
     bits = {13.94: "13.9", 99.9: "99.9", 99.94: "99", 100.9: "100", 99999.0: "99999", 100000.0: "1.000e+05"}
     assert [bit_score_text(value) for value in bits] == list(bits.values())
+
+
+def turned(sequence: str) -> str:
+    return sequence[::-1].translate(str.maketrans("ACGT", "TGCA"))
+
+
+def nucleotides(seed: int) -> tuple[list[tuple[str, str]], dict[str, str]]:
+    """Queries, and sequences with copies of them on both strands."""
+    rng = random.Random(seed)
+
+    def drawn(size: int) -> str:
+        return "".join(rng.choices("ACGT", k=size))
+
+    queries = [(f"q{k}", drawn(rng.randint(30, 60))) for k in range(3)]
+    copies = [rng.choice((str, turned))(rng.choice(queries)[1][rng.randint(0, 9) :]) for _ in range(20)]
+    targets = {f"t{k}": drawn(40) + copies[2 * k] + drawn(30) + copies[2 * k + 1] for k in range(10)}
+    return queries, targets
+
+
+def named_file(path: Path, sequences: dict[str, str]) -> Path:
+    path.write_text("".join(f">{name}\n{letters}\n" for name, letters in sequences.items()))
+    return path
+
+
+@pytest.mark.parametrize("top", [2, 500])
+def test_both_strands_are_two_searches(tmp_path: Path, top: int) -> None:
+    queries, targets = nucleotides(1)
+    database = named_file(tmp_path / "t.fa", targets)
+    how = {"evalue": None, "kind": "dna", "top": top}
+    found = search(queries, database, SearchSettings(strand="both", **how), scores=True)
+    for place, (name, letters) in enumerate(queries):
+        wanted = []
+        for number, target in enumerate(targets.values()):
+            plus, minus = (align.align(one, target, mode="local") for one in (letters, turned(letters)))
+            best, strand = (minus, "-") if minus.score > plus.score else (plus, "+")
+            wanted.append((-best.score, number, strand, best))
+            assert found.scores is not None and found.scores[place, number] == best.score
+        wanted.sort(key=lambda own: own[:2])
+        hits = [(-hit.score, hit.target_record, hit.strand, hit.alignment) for hit in found.hits[place]]
+        by_score = sorted(hits, key=lambda own: (own[0], own[1]))
+        assert by_score == [own for own in wanted if own[:2] in [hit[:2] for hit in by_score]]
+        assert [own[0] for own in hits] == [own[0] for own in wanted[:top]], name
+
+
+def test_several_hits_of_a_target_are_those_of_the_pair(tmp_path: Path) -> None:
+    queries, targets = nucleotides(2)
+    database = named_file(tmp_path / "t.fa", targets)
+    found = search(
+        queries, database, SearchSettings(hits_per_target=3, evalue=None, min_score=12, kind="dna")
+    )
+    assert max(hit.rank for hits in found.hits for hit in hits) == 3
+    for (_, letters), hits in zip(queries, found.hits, strict=True):
+        for name, target in targets.items():
+            wanted = align.local_best(letters, target, 3, disjoint=True, min_score=12)
+            own = [hit for hit in hits if hit.target_name == name]
+            assert [hit.alignment for hit in own] == wanted
+            assert [hit.rank for hit in own] == [1, 2, 3][: len(own)]
+    both = search(queries, database, SearchSettings(hits_per_target=3, strand="both", kind="dna"))
+    assert {hit.strand for hits in both.hits for hit in hits} == {"+", "-"}
+    for hits in both.hits:
+        per_target = [[hit.score for hit in hits if hit.target_name == name] for name in targets]
+        assert all(scores == sorted(scores, reverse=True) for scores in per_target)
+
+
+def test_the_other_strand_as_blastn_writes_it(tmp_path: Path) -> None:
+    """Query places rise, those of the target fall; rows are in the direction of the query."""
+    query = "ACGGATTCAGCTTAGGCCATTACGGATCCA"
+    target = "TTTTT" + turned(query[:14] + query[15:]) + "GGGG"
+    columns = ["qstart", "qend", "sstart", "send", "sstrand", "qseq", "sseq", "btop"]
+    queries, database = (
+        named_file(tmp_path / "q.fa", {"q": query}),
+        named_file(tmp_path / "t.fa", {"t": target}),
+    )
+    out = tmp_path / "hits.m8"
+    search_files(queries, database, out, SearchSettings(strand="both", kind="dna"), columns=columns)
+    (line,) = out.read_text().splitlines()
+    row = dict(zip(columns, line.split("\t"), strict=True))
+    gap = row["sseq"].index("-")
+    assert row == {
+        "qstart": "1", "qend": "30", "sstart": "34", "send": "6", "sstrand": "minus",
+        "qseq": query, "sseq": query[:gap] + "-" + query[gap + 1 :],
+        "btop": f"{gap}{query[gap]}-{29 - gap}",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"hits_per_target": 0}, "hits_per_target: found 0"),
+        ({"hits_per_target": 2, "score_only": True}, "hits_per_target: found 2 for scores alone"),
+        ({"strand": "minus"}, "strand: found 'minus'"),
+        ({"strand": "both"}, "strand: found both, with BLOSUM62"),
+    ],
+)
+def test_settings_of_hits_that_cannot_be(
+    files: tuple[Path, Path], settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        search(files[0], files[1], SearchSettings(**settings))

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from support.alignment_batches import rescore
 
+from plait.align import batches, sweeps
 from plait.align import search as search_runs
-from plait.align import sweeps
 from plait.align.batches import CellProgress, PairBatch, PairSweep, code_list
 from plait.align.database import SequenceDatabase, build_database, open_database, pack_sequences
 from plait.align.scoring import Scoring, make_scoring, match_mismatch
@@ -160,7 +160,7 @@ SMALL_LIMITS = {
     "few-kept": {(sweeps, "_KEPT_RESIDUES"): 1000, **shape(database_bytes=2000)},
     "small-groups": {(search_runs, "_GROUP_RESIDUES"): 500, (search_runs, "_GROUP_HITS"): 7},
     "few-queries": {(search_runs, "_RANKED"): 2000, **shape(database_bytes=3000)},
-    "long-targets": {(sweeps, "_LONGEST_PACKED"): 60, (search_runs, "_LONG_CELLS"): 100},
+    "long-targets": {(sweeps, "_LONGEST_PACKED"): 60, (batches, "_LEAST_IN_LANES"): 100},
     "long-queries": {(sweeps, "_LONGEST_IN_LANES"): 50},
 }
 

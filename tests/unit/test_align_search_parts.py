@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.align import sweeps
-from plait.align.batches import PairBatch, PairSweep, block_query, code_list
+from plait.align import batches, sweeps
+from plait.align.batches import PairBatch, PairSweep, block_query, code_list, reach_of
 from plait.align.database import SequenceDatabase, build_database, pack_sequences
 from plait.align.scoring import (
     PAD_CODE,
@@ -29,12 +29,10 @@ from plait.align.sweeps import (
     FastaSource,
     Found,
     Ranking,
-    align_long_target,
     distinct,
     lone_lanes,
     matrix_columns,
     open_source,
-    reach_of,
 )
 from plait.devices.target import CpuTarget, resolve
 from plait.dp.pairs import blocks as pair_blocks
@@ -124,15 +122,15 @@ class TestPieces:
         codes = scoring.encode(query), scoring.encode(target)
         pairs = PairSweep(scoring=scoring, free=LOCAL, target=CPU)
         (whole,) = pairs.align_each(PairBatch(code_list([codes[0]]), code_list([codes[1]])))
-        own = block_query(codes[0], scoring, LOCAL)
-        columns = np.arange(len(scoring.matrix.letters), dtype=np.uint8)
-        limits = (sweeps._STRETCH, sweeps._LEAST_RATIO)
-        sweeps._STRETCH, sweeps._LEAST_RATIO = 50, 0
-        try:
-            cut = align_long_target(pairs, own, *codes, columns, whole.score)
-        finally:
-            sweeps._STRETCH, sweeps._LEAST_RATIO = limits
-        assert cut == whole or not whole.score
+        batch = PairBatch(code_list([codes[0]]), code_list([codes[1]]))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(batches, "_STRETCH", 50)
+            patch.setattr(batches, "_LEAST_RATIO", 0)
+            patch.setattr(batches, "_LEAST_IN_LANES", 1)
+            patch.setattr(batches, "_FEWEST_PIECES", 0)
+            assert pairs.align_each(batch) == [whole]
+            found = pairs.results(batch, keep=False)
+        assert (found.scores[0], *found.ends[0, 1::2]) == (whole.score, whole.query_end, whole.target_end)
 
     def test_reach(self) -> None:
         """As long as an alignment can get: a query of 5 and gaps of 1 that 10 less 1 can pay for."""
@@ -155,8 +153,9 @@ class TestPieces:
         fill = "".join(rng.choice(list("ACGT"), 200_000))
         target = fill[:99_990] + half[0] + "A" * 120 + half[1] + fill[99_990:]
         path = write(tmp_path / "t.fa", f">long\n{target}\n>short\n{half[0]}\n")
-        monkeypatch.setattr(sweeps, "_STRETCH", 100_000)
-        monkeypatch.setattr(sweeps, "_LEAST_RATIO", 1)
+        monkeypatch.setattr(batches, "_STRETCH", 100_000)
+        monkeypatch.setattr(batches, "_LEAST_RATIO", 1)
+        monkeypatch.setattr(batches, "_FEWEST_PIECES", 1)
         query = [("q", "".join(half))]
         for form in (path, database(path, "dna")):
             (hits,) = search(query, form).hits

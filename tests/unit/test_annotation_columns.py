@@ -60,6 +60,7 @@ STRINGS = [
     "np1",
     "np2",
     "repertoire_id",
+    "cell_id",
     *(name for name in REQUIRED if name not in ("rev_comp", "productive")),
 ]
 BOOLEANS = [
@@ -108,6 +109,14 @@ def places_of_that_read() -> dict[str, int]:
     return dict(zip(names, [value for values in places.values() for value in values], strict=True))
 
 
+NO_FURTHER_GENE = dict.fromkeys(
+    [
+        *("c_call", "isotype", "d2_call"),
+        *(f"d2_{part}_{end}" for part in ("sequence", "germline") for end in ("start", "end")),
+    ]
+)
+
+
 def row_of_that_read(read: str) -> dict[str, Any]:
     """All that must be found in it."""
     v, j = GERMLINE.v[V].sequence, GERMLINE.j[J].sequence
@@ -119,10 +128,7 @@ def row_of_that_read(read: str) -> dict[str, Any]:
         "rev_comp": True,
         "productive": True,
         "vj_in_frame": True,
-        "stop_codon": False,
-        "complete_vdj": False,
-        "v_frameshift": False,
-        "j_frameshift": False,
+        **dict.fromkeys(("stop_codon", "complete_vdj", "v_frameshift", "j_frameshift"), False),
         "locus": "TRB",
         "v_call": "TRBV13-1*01",
         "d_call": "TRBD1*01",
@@ -165,7 +171,9 @@ def row_of_that_read(read: str) -> dict[str, Any]:
         "duplicate_count": 3,
         "umi_count": None,
         "repertoire_id": "mouse 1",
+        "cell_id": "AAAC-1",
         "merged_mates": True,
+        **NO_FURTHER_GENE,
         "annotation_status": "ok",
         **places_of_that_read(),
     }
@@ -176,7 +184,12 @@ def test_a_row_known_in_full() -> None:
     reads = make_matches(read_block([read]), [GERMLINE], [v], [j], mirrored=[True])
     settings = AnnotationSettings()
     batch = RearrangementBuilder([GERMLINE], settings).build(
-        reads, duplicate_count=[3], consensus_count=np.array([5]), repertoire_id="mouse 1", merged=[True]
+        reads,
+        duplicate_count=[3],
+        consensus_count=np.array([5]),
+        repertoire_id="mouse 1",
+        cell_id=["AAAC-1"],
+        merged=[True],
     )
     check_rows(batch, [GERMLINE], settings)
     (row,) = batch.to_pylist()
@@ -284,7 +297,7 @@ def test_parts_of_the_alignments_are_given_where_they_are_asked_for() -> None:
     (row, other) = batch.to_pylist()
     assert {name: row[name] for name in SCHEMA.names} == row_of_that_read(read) | {
         "rev_comp": False, "consensus_count": None, "duplicate_count": None, "repertoire_id": None,
-        "merged_mates": None,
+        "cell_id": None, "merged_mates": None,
     }  # fmt: skip
     assert row["d_germline_alignment"] == "GACAGGGGGC" and row["sequence_alignment_aa"].endswith(
         "CASSDALTGGNEQYFGPGTRLTVL"

@@ -84,6 +84,13 @@ def test_simulated_repertoires(model: Any, selection: float, seed: int) -> None:
     assert often.sum() > 30 and kstest(drawn[often], "uniform").pvalue > 0.001
 
 
+def test_what_no_model_makes_is_not_tested(model: Any) -> None:
+    rows = pa.table({"junction": ["TGTTTTTTT"] * 2, "v_call": ["X"] * 2, "j_call": ["Y"] * 2})
+    found = shared(model, rows.append_column("subject_id", [["a", "b"]]), key="cdr3nt+v+j")
+    assert found.expected is not None and not found.expected.depths.any()
+    assert found.clonotypes["q_sharing"].to_pylist() == [None]
+
+
 def test_planted_clonotypes_are_found(model: Any) -> None:
     """Rare sequences that all subjects have are more public than generation explains, and no others are."""
     rows = simulated(model, 0.5, 3)

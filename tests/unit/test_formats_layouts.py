@@ -30,6 +30,7 @@ HEADERS = {
     "vdjtools": "#count freq cdr3nt cdr3aa v d j VEnd DStart DEnd JStart",
     "mixcr": "cloneId readCount readFraction allVHitsWithScore allDHitsWithScore allJHitsWithScore nSeqCDR3",
     "10x": "barcode is_cell contig_id chain v_gene d_gene j_gene c_gene productive cdr3 cdr3_nt reads umis",
+    "bd": "Cell_Index Contig_ID V_gene J_gene Productive FR3_Nucleotide CDR3_Nucleotide FR4_Nucleotide",
     "adaptive": "rearrangement amino_acid templates frame_type cdr3_length v_index v_resolved j_resolved",
 }
 
@@ -88,6 +89,26 @@ def test_mixcr_of_all_versions(tmp_path: Path) -> None:
     new = "cloneId\treadCount\tuniqueMoleculeCount\tallVHitsWithScore\tallJHitsWithScore\tnSeqCDR3\n"
     (found,) = read(tmp_path, new + "1\t100\t7\tTRAV29DV5*00(1)\tTRAJ4*00(2)\tregion_not_covered\n", "y.tsv")
     assert airr(found, "v_call j_call junction duplicate_count") == ["TRAV29/DV5", "TRAJ4", None, 7]
+
+
+def test_bd_contigs(tmp_path: Path) -> None:
+    header = (
+        "Cell_Index Contig_ID V_gene_Dominant D_gene_Dominant J_gene_Dominant C_gene_Dominant Productive "
+    )
+    header += (
+        "FR3_Nucleotide_Dominant CDR3_Nucleotide_Dominant FR4_Nucleotide_Dominant Read_Count Molecule_Count"
+    )
+    rows = (
+        "7 7_TRA_1 TRAV8-2*01 x TRAJ33*01 TRAC True TACTGT GCTCTC TTTGGC 9 2",
+        "8 8_1 V D J C False TGT A  1 1",
+    )
+    before = (
+        "####################\n## BD Rhapsody Targeted Analysis Pipeline Version 1.10\n####################\n"
+    )
+    found = read(tmp_path, before + table(header, *rows, mark=","), "x.csv")
+    names = "cell_id sequence_id v_call c_call junction productive duplicate_count consensus_count"
+    assert airr(found[0], names) == ["7", "7_TRA_1", "TRAV8-2*01", "TRAC", "TGTGCTCTCTTT", True, 2, 9]
+    assert airr(found[1], "cell_id junction productive") == ["8", None, False]
 
 
 def test_10x_contigs(tmp_path: Path) -> None:
@@ -335,7 +356,7 @@ def test_files_of_several_layouts_in_one_run(tmp_path: Path) -> None:
     )
     pq.write_table(pa.table({"cdr3nt": ["TGTTGG"], "v": ["TRBV3"], "j": ["TRBJ3"]}), tmp_path / "c.parquet")
     paths = [tmp_path / name for name in ("a.tsv", "b.csv", "c.parquet")]
-    rows = rows_of(paths, named_subjects=True)
+    rows = rows_of(paths, named="subject_id")
     assert [row["junction"] for row in rows] == ["TGTTTC", "TGTTTT", "TGTTGG"]
     assert [row["subject_id"] for row in rows] == ["s", "b", "c"]
 
@@ -345,7 +366,7 @@ def test_sheets_add_their_columns(tmp_path: Path) -> None:
         (tmp_path / name).write_text(table("junction v_call j_call subject_id", "TGTTTC TRBV1 TRBJ1 own"))
     sheet = tmp_path / "sheet.tsv"
     sheet.write_text(table("file subject condition", "a.tsv s1 ill", "b.tsv  well"))
-    rows = rows_of(read_sample_sheet(sheet), named_subjects=True)
+    rows = rows_of(read_sample_sheet(sheet), named="subject_id")
     assert [airr(row, "subject_id condition") for row in rows] == [["s1", "ill"], ["own", "well"]]
     assert [row.get("input_subject_id") for row in rows] == ["own", None]
 

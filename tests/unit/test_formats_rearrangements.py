@@ -161,7 +161,8 @@ class TestSeveralFiles:
             (pa.bool_(), pa.bool_(), pa.bool_()),
             (pa.int64(), pa.float64(), None),
             (pa.uint64(), pa.int64(), None),
-            (pa.bool_(), pa.string(), None),
+            (pa.bool_(), pa.string(), pa.string()),
+            (pa.bool_(), pa.int8(), None),
         ],
         ids=str,
     )

@@ -166,7 +166,7 @@ def test_lanes(width: int) -> None:
         states = mrg32k3a.states_of([3] * 6, steps, width)
         unit = Mrg32k3a._unit
         fill = interpreted(mrg32k3a.fill_lanes)
-        fill(lanes_of(width), mrg32k3a.NUMBERS, Mrg32k3a._word, unit, states, steps, tile, out)
+        fill(lanes_of(width), Mrg32k3a._word, unit, states, steps, tile, out)
         assert out.tolist() == words[:size]
 
 

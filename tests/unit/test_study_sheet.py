@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.sheets import read_sample_sheet, subject_names
+from plait.formats.sheets import file_names, read_sample_sheet
 
 
 def written(folder: Path, text: str, name: str = "sheet.csv") -> Path:
@@ -44,9 +44,9 @@ def test_other_names_mates_and_what_is_known_of_files(tmp_path: Path) -> None:
 
 
 def test_subjects_called_as_files() -> None:
-    assert subject_names(["a/x.1.tsv.gz", "y.parquet", "z.txz"]) == ["x.1", "y", "z"]
+    assert file_names(["a/x.1.tsv.gz", "y.parquet", "z.txz"], "subject_id") == ["x.1", "y", "z"]
     with pytest.raises(InvalidInput, match=r"several files that would be the subject 'x'.*--sheet"):
-        subject_names(["a/x.tsv", "b/x.csv"])
+        file_names(["a/x.tsv", "b/x.csv"], "subject_id")
 
 
 def test_a_name_with_a_comma_is_quoted(tmp_path: Path) -> None:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.align.results import Alignment, make_alignment, make_alignments
-from plait.align.scoring import NO_CODE, Scoring
+from plait.align.scoring import NO_CODE, PAD_CODE, Scoring
 from plait.align.settings import SeveralBest
-from plait.devices.target import Target
+from plait.alphabets import COMPLEMENT_LETTER
+from plait.devices.target import CpuTarget, Target, over_threads
 from plait.dp.pairs.blocks import (
     BLOCK_LANES,
+    COLUMN_STEP,
+    TOO_HIGH,
     BlockBatch,
+    TargetBlocks,
     TraceBatch,
     arrange,
     gap_cost,
     packed_blocks,
+    sweep_shape,
     trace_bytes,
 )
 from plait.dp.pairs.inter_sequence import BlockQuery
@@ -36,11 +41,16 @@ from plait.dp.pairs.lists import FreeEnds, ListBatch, PairList, PairResults, cho
 from plait.dp.pairs.paths import Paths
 from plait.dp.pairs.tiles import CHOICES_OF_A_TILE, LongPair
 from plait.dp.pairs.traceback import Costs
+from plait.errors import InvalidInput
 
 #: Cells from which a single pair is cut into tiles, so that threads share it.
 _TILED_CELLS = 1 << 26
 #: Cells from which one thread cuts a pair too: their choices, half a byte each, are those of a tile.
 _LARGEST_WHOLE = 2 * CHOICES_OF_A_TILE
+#: Cells from which it pays to cut a long target into pieces, each of which has a lane.
+_LEAST_IN_LANES = 1 << 24
+#: and how much longer it has to be than an alignment can be.
+_FEWEST_PIECES = 64
 #: Targets from which it pays to give each a lane.
 _FEWEST_TARGETS = 16
 #: Bytes of choices of a group of targets.
@@ -115,6 +125,17 @@ class CellProgress(NamedTuple):
 
     cells: int
     total_cells: int
+
+
+def complement_codes(scoring: Scoring) -> NDArray[np.uint8]:
+    """The code of the complement of each code of a matrix; `InvalidInput` if one has none."""
+    matrix = scoring.matrix
+    letters = np.frombuffer(matrix.letters.upper().encode(), np.uint8)
+    codes: NDArray[np.uint8] = matrix.codes[COMPLEMENT_LETTER[letters]]
+    if matrix.kind != "dna" or (codes >= letters.size).any():
+        found = f"both, with {matrix.name}"
+        raise InvalidInput("strand", found=found, expected="a matrix of nucleotides and their complements")
+    return codes
 
 
 def ignore_progress(cells: int) -> None:
@@ -209,6 +230,71 @@ def _by_query(batch: PairBatch, many: Callable[..., Any], few: Callable[[PairBat
     return results
 
 
+#: Residues that are cut up at a time.
+_STRETCH: Final = 1 << 22
+#: Overlaps must be this much shorter than what is cut up, or a pair of its own takes less time.
+_LEAST_RATIO: Final = 5
+
+
+class Pieces(NamedTuple):
+    """Scores of pieces, which start at `starts` in the target; all but the last have `size` residues."""
+
+    starts: NDArray[np.int64]
+    size: int
+    scores: NDArray[np.int64]
+
+
+def reach_of(query: BlockQuery, size: int) -> int | None:
+    """Residues of a target of `size` that an alignment of positive score can span; None: better not cut."""
+    if query.gap_extend < 1:
+        return None
+    earned = int(np.maximum(query.scores.max(axis=1), 0)[query.rows].sum(dtype=np.int64))
+    reach = query.rows.size + max(earned - 1, 0) // query.gap_extend
+    return reach if _LEAST_RATIO * reach <= min(size, _STRETCH) else None
+
+
+def stretches(size: int, reach: int, times: int = 1) -> Iterator[tuple[int, int, int]]:
+    """Stretches of ``times * 2**22`` residues to cut up one after the other; like pieces, they overlap.
+
+    Yields start, end (exclusive), and residues that no stretch before has; `reach` is that of `reach_of`.
+    """
+    most = times * _STRETCH
+    for start in range(0, size, most):
+        own = min(most, size - start)
+        yield start, min(start + own + reach, size), own
+
+
+def score_pieces(query: BlockQuery, codes: NDArray[np.uint8], reach: int, target: Target) -> Pieces:
+    """Local scores of a query with all pieces of a stretch; `reach` is that of `reach_of`.
+
+    `codes` are the stretch, in codes that `query` has scores for.
+    """
+    # Several blocks only where the overlaps stay small beside the pieces.
+    count = codes.size // max(_LEAST_RATIO * BLOCK_LANES * reach, 1)
+    count = max(min(count, sweep_shape(target).piece_blocks), 1)
+    step = -(-codes.size // (count * BLOCK_LANES))
+    columns = -(-min(step + reach, codes.size) // COLUMN_STEP) * COLUMN_STEP
+    padded = np.full(step * count * BLOCK_LANES + columns, PAD_CODE, np.uint8)
+    padded[: codes.size] = codes
+    starts = step * np.arange(count * BLOCK_LANES)
+    shape, strides = (count, columns, BLOCK_LANES), (BLOCK_LANES * step, 1, step)
+    across = np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
+    lengths = np.clip(codes.size - starts, 0, columns)
+    blocks = TargetBlocks(
+        np.ascontiguousarray(across).reshape(-1, BLOCK_LANES),
+        columns * np.arange(count + 1),
+        lengths.astype(np.int32).reshape(count, BLOCK_LANES),
+    )
+    # Pieces of which a score does not fit narrow lanes are cut again, if that makes them much shorter.
+    sure = columns < 4 * reach
+    scores = target.launch(BLOCK_SCORES, BlockBatch([query], blocks, sure=sure))[0].ravel()
+    used = lengths > 0
+    for piece in np.flatnonzero(used & (scores == TOO_HIGH)).tolist():
+        first = starts[piece]
+        scores[piece] = score_pieces(query, codes[first : first + columns], reach, target).scores.max()
+    return Pieces(starts[used], columns, scores[used])
+
+
 @dataclass(frozen=True, kw_only=True)
 class PairSweep:
     """How pairs of codes of the matrix of `scoring` are swept; `free` says what may be left out.
@@ -241,6 +327,12 @@ class PairSweep:
         most = _TILED_CELLS if target.threads > 1 or target.devices else _LARGEST_WHOLE
         large = cells >= (most if tiled else np.iinfo(np.int64).max)
         pieces: dict[int, NDArray[np.int64]] = {}
+        in_lanes = (cells >= _LEAST_IN_LANES) & bool(self.free.local and tiled)
+        for k in np.flatnonzero(in_lanes).tolist():
+            own = self._along_text(batch.queries[k], batch.targets[k], keep, progress)
+            if own is not None:
+                scores[k], ends[k], counts[k], pieces[k] = own.scores[0], own.ends[0], len(own.runs), own.runs
+                large[k], cells[k] = False, 0
         small = np.flatnonzero((cells > 0) & ~large)
         if small.size:
             chosen = batch if small.size == pairs else batch.only(small)
@@ -266,6 +358,47 @@ class PairSweep:
         results = PairResults(scores, ends, runs, counts)
         _with_empty(batch, self.scoring, self.free, results)
         return results
+
+    def _along_text(
+        self, query: NDArray[np.uint8], text: NDArray[np.uint8], keep: bool, progress: _Progress
+    ) -> PairResults | None:
+        """The local alignment with a text so long that pieces of it, in lanes, are swept much faster."""
+        if text.size < _FEWEST_PIECES * query.size:
+            return None
+        own = block_query(query, self.scoring, self.free)
+        reach = reach_of(own, text.size)
+        if reach is None or text.size < _FEWEST_PIECES * reach:
+            return None
+        shape, target = sweep_shape(self.target), self.target
+        single = target if target.devices or target.threads == 1 else CpuTarget(1)
+
+        def run(stretch: tuple[int, int, int]) -> Pieces:
+            first, last, residues = stretch
+            found = score_pieces(own, text[first:last], reach, single)
+            progress(residues * query.size)
+            return found._replace(starts=found.starts + first)
+
+        parts = list(stretches(text.size, reach, shape.stretches))
+        swept = over_threads(1 if target.devices else target.threads, parts, run)
+        best = max(int(pieces.scores.max()) for pieces in swept)
+
+        def of_part(first: int, last: int, kept: bool) -> PairResults:
+            batch = PairBatch(code_list([query]), code_list([text[first:last]]))
+            found = self.results(batch, kept, tiled=False)
+            found.ends[:, 2:] += first
+            return found
+
+        if not best:
+            return of_part(0, 1, keep)
+        ends = [
+            of_part(start, min(start + pieces.size, text.size), False)
+            for pieces in swept
+            for start in pieces.starts[pieces.scores == best].tolist()
+        ]
+        first = min(ends, key=lambda found: found.ends[0, [1, 3]].tolist())
+        # A piece may hold only some of the alignments that end there; this holds all of them.
+        end = int(first.ends[0, 3])
+        return of_part(max(end - reach, 0), end, True) if keep else first
 
     def alignments(self, batch: PairBatch, results: PairResults) -> list[Alignment]:
         """What `results` with runs say of the pairs."""

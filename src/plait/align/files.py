@@ -7,19 +7,20 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
-from itertools import chain, groupby, islice
+from dataclasses import asdict, dataclass
+from itertools import chain, compress, groupby, islice
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.align.aligner import Aligner
-from plait.align.batches import CellProgress, CodeList, PairBatch, code_list
+from plait.align.batches import CellProgress, CodeList, PairBatch, code_list, complement_codes
+from plait.align.results import Alignment
 from plait.align.scoring import ALPHABETS, Scoring, common_kind, count_sample, make_scoring, match_mismatch
-from plait.align.settings import Kind, Pairing
+from plait.align.settings import THE_BEST, Kind, Pairing, WhichAlignments
 from plait.align.statistics import KarlinAltschul, karlin_altschul
 from plait.align.table_writers import PairTableWriter
 from plait.align.writers import (
@@ -31,6 +32,7 @@ from plait.align.writers import (
     needs_alignment,
     open_alignments,
 )
+from plait.alphabets import reverse_complement
 from plait.errors import FormatError, InvalidInput, PlaitError, Unsupported
 from plait.formats.atomic import file_or_standard_output
 from plait.formats.fasta import DuplicateName, NameRegister, Sequences, read_fasta
@@ -444,8 +446,19 @@ class _Meter:
 _Batch = list[PairStretch]
 
 
-#: Of pairs: scores, where those alone are asked for, or alignments.
+#: Of pairs: scores, where those alone are asked for, or alignments; lists of these where there may be
+#: several; and two of either with both strands.
 _Found = list[Any]
+
+
+class _Line(NamedTuple):
+    """An alignment of a pair of a stretch, or its score; `turned`: of the reverse complement of the query."""
+
+    pair: int
+    rank: int
+    turned: bool
+    score: int
+    alignment: Alignment | None
 
 
 def _parts(batch: _Batch) -> Iterator[_Batch]:
@@ -478,7 +491,12 @@ class FileRun:
         statistics: KarlinAltschul | None,
         cells: int,
         progress: Callable[[CellProgress], None] | None,
+        which: WhichAlignments,
     ) -> None:
+        self._which = which
+        self._complements = complement_codes(aligner.scoring) if which.strand == "both" else None
+        #: Pairs of which nothing has been written.
+        self.without = 0
         self._aligner = aligner
         self._names = names
         self._scores_only = scores_only
@@ -516,6 +534,10 @@ class FileRun:
 
     def _compute(self, batch: _Batch) -> _Found:
         try:
+            if self._complements is not None:
+                return self._on_both_strands(codes_of(batch), self._complements)
+            if self._which.several is not None:
+                return self._align(codes_of(batch))
             if self._aligner.limited or self._aligner.traceback != "auto":
                 return self._align(codes_of(batch))
             return list(chain.from_iterable(map(self._align_part, _parts(batch))))
@@ -533,7 +555,17 @@ class FileRun:
             return scores
         return self._aligner.align_many(query, targets, self._meter.add)
 
+    def _on_both_strands(self, codes: PairBatch, complements: NDArray[np.uint8]) -> _Found:
+        """Results of the queries as they are, and of their reverse complements."""
+        turned = [complements[codes.queries[k][::-1]] for k in range(len(codes))]
+        other = self._align(PairBatch(code_list(turned), codes.targets))
+        return list(zip(self._align(codes), other, strict=True))
+
     def _align(self, codes: PairBatch) -> _Found:
+        several = self._which.several
+        if several is not None:
+            pairs = (codes.only(np.array([k])) for k in range(len(codes)))
+            return [self._aligner.best_of_pair(pair, several, self._meter.add) for pair in pairs]
         if self._aligner.limited:
             return self._align_one_by_one(codes)
         if self._scores_only:
@@ -577,36 +609,62 @@ class FileRun:
                 ) from error
 
     def _write_stretch(self, stretch: PairStretch, results: _Found, writer: AlignmentWriter) -> None:
-        unknown = [None] * len(stretch)
-        scores = results if self._scores_only else [alignment.score for alignment in results]
-        bits: Sequence[float | None] = unknown
-        evalues: Sequence[float | None] = unknown
-        if self._statistics is not None:
-            bits = self._statistics.bit_score(scores).tolist()
-            evalues = self._statistics.evalue(scores, *stretch.sizes).tolist()
-        if self._scores_only and isinstance(writer, PairTableWriter):
-            writer.write_columns(self._score_columns(stretch, scores, bits, evalues))
+        if self._scores_only and isinstance(writer, PairTableWriter) and not self._which:
+            bits, evalues = self._of_scores(results, *stretch.sizes)
+            writer.write_columns(self._score_columns(stretch, results, bits, evalues))
             return
+        lines = [line for k, result in enumerate(results) for line in self._lines(k, result)]
+        pairs, scores = [line.pair for line in lines], [line.score for line in lines]
+        rows, columns = stretch.sizes
+        bits, evalues = self._of_scores(scores, rows[pairs], columns[pairs])
+        worth = [self._which.takes(*own) for own in zip(scores, evalues, strict=True)]
+        self.without += len(stretch) - len({k for k, good in zip(pairs, worth, strict=True) if good})
         queries, targets = stretch.queries.sequences, stretch.targets.sequences
-        row, query = -1, b""
-        alignments = unknown if self._scores_only else results
-        facts = zip(stretch.rows(), scores, alignments, bits, evalues, strict=True)
-        for (i, j), score, alignment, bit_score, evalue in facts:
+        places = list(stretch.rows())
+        row, letters = -1, b""
+        for line, bit_score, evalue in compress(zip(lines, bits, evalues, strict=True), worth):
+            i, j = places[line.pair]
             if i != row:
-                row, query = i, queries.sequence(i)
+                row, letters = i, queries.sequence(i)
             writer.write(
                 AlignedPair(
                     query_name=queries.names[i],
                     target_name=targets.names[j],
-                    query=query,
+                    query=reverse_complement(letters.decode("latin-1")).encode() if line.turned else letters,
                     target=targets.sequence(j),
-                    score=score,
-                    alignment=alignment,
+                    score=line.score,
+                    alignment=line.alignment,
                     mode=self._aligner.mode,
                     bit_score=bit_score,
                     evalue=evalue,
+                    rank=line.rank,
+                    strand="-" if line.turned else "+",
                 )
             )
+
+    def _lines(self, pair: int, result: Any) -> list[_Line]:
+        """What is to be written of a pair, best first; of equal scores that of the query as it is."""
+        strands = result if self._complements is not None else (result,)
+        several = self._which.several
+        found = [
+            _Line(pair, 0, turned > 0, *((one, None) if self._scores_only else (one.score, one)))
+            for turned, of_strand in enumerate(strands)
+            for one in (of_strand if several is not None else (of_strand,))
+        ]
+        if len(strands) > 1:
+            found.sort(key=lambda line: -line.score)
+        best = found[: 1 if several is None else several.most]
+        return [line._replace(rank=rank) for rank, line in enumerate(best, 1)]
+
+    def _of_scores(
+        self, scores: Sequence[int], rows: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> tuple[Sequence[float | None], Sequence[float | None]]:
+        """Bit scores and E-values; None for each without statistics."""
+        if self._statistics is None:
+            return [None] * len(scores), [None] * len(scores)
+        own = np.array(scores, np.int64)
+        evalues = self._statistics.evalue(own, rows, columns)
+        return self._statistics.bit_score(own).tolist(), evalues.tolist()
 
     def _score_columns(
         self,
@@ -626,6 +684,8 @@ class FileRun:
             "query_length": lambda: stretch.sizes[0].tolist(),
             "target_length": lambda: stretch.sizes[1].tolist(),
             "mode": lambda: [self._aligner.mode] * len(stretch),
+            "rank": lambda: [1] * len(stretch),
+            "strand": lambda: ["+"] * len(stretch),
         }
         return [makers[name]() for name in self._names]
 
@@ -637,14 +697,17 @@ _STATISTICS: Final = ("bit_score", "evalue")
 class AlignedFiles:
     """A finished run.
 
-    `output` is None for standard output; `left_out` are those of the `pairs` that the format has no line for
-    (SAM: no residues are paired); `cells` are those of all matrices, in the band if there is one; `notes`
-    tell what is odd about the input.
+    `output` is None for standard output; `alignments` are those written; `left_out` are those of them that
+    the format has no line for (SAM, PAF: no residues are paired), `without` the pairs of which none is asked
+    for; `cells` are those of all matrices, in the band if there is one; `notes` tell what is odd about the
+    input.
     """
 
     output: str | None
     pairs: int
+    alignments: int
     left_out: int
+    without: int
     cells: int
     notes: tuple[str, ...]
 
@@ -660,6 +723,7 @@ def align_files(
     columns: Sequence[str] | None = None,
     score_only: bool = False,
     md: bool = False,
+    which: WhichAlignments = THE_BEST,
     command: str = "",
     progress: Callable[[CellProgress], None] | None = None,
 ) -> AlignedFiles:
@@ -673,7 +737,8 @@ def align_files(
     `pairs` is ``"order"``, the first query with the first target and so on (default for two files),
     ``"all"``, every query with every target, or every record of one file with all that follow it (default for
     one), or ``"one"``, the single query with every target. `score_only` leaves out the alignments; so it is
-    too if the columns need none. `progress` is called often, from several threads.
+    too if the columns need none. `which` of the alignments of a pair are written. `progress` is called often,
+    from several threads.
 
     `InvalidInput` if settings do not go together, or the numbers of records do not go with the pairing;
     `FormatError` if a file is not what it should be, or the disk is full; `Unsupported` if the format cannot
@@ -683,30 +748,36 @@ def align_files(
     if score_only and format is None and file_or_standard_output(output) is None:
         format = "tsv"
     chosen = alignment_format(output, format)
-    table = chosen not in ("text", "sam")
+    table = chosen not in ("text", "sam", "paf")
+    _check_which(which, aligner, score_only)
     if columns is not None or not table:
         names = check_columns(columns)
     else:
         names = tuple(name for name in DEFAULT_COLUMNS if not (score_only and needs_alignment([name])))
+        more = ("rank",) if which.several is not None else ()
+        names = (*names[:2], *more, *(("strand",) if which.strand == "both" else ()), *names[2:])
     if score_only and (not table or needs_alignment(names)):
         _refuse_scores(chosen if not table else names)
-    statistics = _statistics(aligner, names) if table else None
+    asked = [("columns", name) for name in names if name in _STATISTICS]
+    asked += [("evalue", "a limit")] if which.evalue is not None else []
+    statistics = _statistics(aligner, *asked[0]) if asked else None
     read = CodedFile(queries, aligner.scoring)
     files = FilePairs(read, None if targets is None else CodedFile(targets, aligner.scoring), pairing)
     surveyed = files.survey(width=band_width(aligner), unique_targets=chosen == "sam")
     run = FileRun(
         aligner,
         names if table else (),
-        scores_only=table and not needs_alignment(names),
+        scores_only=table and not needs_alignment(names) and which.several is None,
         statistics=statistics,
-        cells=surveyed.cells,
+        cells=surveyed.cells * (2 if which.strand == "both" else 1),
         progress=progress,
+        which=which,
     )
     inputs = [path for path in (queries, targets) if path is not None]
     writer = open_alignments(
         output,
         scoring=aligner.scoring,
-        provenance=_provenance(aligner, pairing, score_only),
+        provenance=_provenance(aligner, pairing, score_only, which),
         format=chosen,
         columns=names if table else columns,
         targets=_names_and_lengths(inputs[-1]) if chosen == "sam" else (),
@@ -718,8 +789,10 @@ def align_files(
         run.write(files, writer)
     return AlignedFiles(
         output=file_or_standard_output(output),
-        pairs=writer.pairs,
+        pairs=surveyed.pairs,
+        alignments=writer.pairs,
         left_out=writer.left_out,
+        without=run.without,
         cells=surveyed.cells,
         notes=tuple(_notes(surveyed)),
     )
@@ -741,19 +814,25 @@ def _refuse_scores(shown: str | tuple[str, ...]) -> None:
     )
 
 
-def _statistics(aligner: Aligner, names: Sequence[str]) -> KarlinAltschul | None:
-    asked = next((name for name in names if name in _STATISTICS), None)
-    if asked is None:
-        return None
+def _check_which(which: WhichAlignments, aligner: Aligner, score_only: bool) -> None:
+    if which.several is not None:
+        aligner.checked_best(which.several)
+        if score_only:
+            raise InvalidInput("best", found="several for scores alone", expected="one, or their alignments")
+    if which.evalue is not None and not which.evalue >= 0:
+        raise InvalidInput("evalue", found=repr(which.evalue), expected="a number of at least 0")
+
+
+def _statistics(aligner: Aligner, what: str, asked: str) -> KarlinAltschul:
     if aligner.mode != "local":
         raise InvalidInput(
-            "columns",
+            what,
             found=f"{asked!r} in mode {aligner.mode!r}",
             expected="statistics of local alignments only",
         )
     found, reason = karlin_altschul(aligner.scoring)
     if found is None:
-        raise InvalidInput("columns", found=repr(asked), expected="a scoring that has it", hint=reason)
+        raise InvalidInput(what, found=repr(asked), expected="a scoring that has it", hint=reason)
     return found
 
 
@@ -762,7 +841,7 @@ def _names_and_lengths(path: _Path) -> Iterator[tuple[str, int]]:
         yield from zip(block.names, block.lengths.tolist(), strict=True)
 
 
-def _provenance(aligner: Aligner, pairing: str, score_only: bool) -> Provenance:
+def _provenance(aligner: Aligner, pairing: str, score_only: bool, which: WhichAlignments) -> Provenance:
     scoring = aligner.scoring
     content = scoring.matrix.letters.encode() + scoring.matrix.scores.tobytes()
     return Provenance(
@@ -781,6 +860,7 @@ def _provenance(aligner: Aligner, pairing: str, score_only: bool) -> Provenance:
             "band": None if aligner.band is None else list(aligner.band),
             "x_drop": aligner.x_drop,
             "score_only": score_only,
+            **({"which": asdict(which)} if which else {}),
         },
     )
 

@@ -11,7 +11,7 @@ import os
 import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -583,6 +583,26 @@ def _cost(what: str, value: object) -> int:
         return cost
     hint = f"costs are positive: give {-cost}" if -MAX_GAP_COST <= cost < 0 else None
     raise InvalidInput(what, found=repr(value), expected=expected, hint=hint)
+
+
+def masked(scoring: Scoring) -> Scoring:
+    """The same with lower-case letters taken as X, of nucleotides as N; `InvalidInput` if there is none."""
+    matrix = scoring.matrix
+    unknown = "N" if matrix.kind == "dna" else "X"
+    code = matrix.codes[ord(unknown)]
+    if code == NO_CODE:
+        raise InvalidInput(
+            "mask_lower_case",
+            found=f"{matrix.name} without {unknown}",
+            expected=f"a matrix that has {unknown}",
+        )
+    codes = matrix.codes.copy()
+    lower = slice(ord("a"), ord("z") + 1)
+    codes[lower] = np.where(codes[lower] == NO_CODE, NO_CODE, code)
+    codes.flags.writeable = False
+    taken = replace(matrix)
+    object.__setattr__(taken, "codes", codes)
+    return replace(scoring, matrix=taken)
 
 
 def make_scoring(

@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.align.batches import CellProgress, PairBatch, PairSweep, code_list
+from plait.align.batches import (
+    CellProgress,
+    PairBatch,
+    PairSweep,
+    against,
+    code_list,
+    complement_codes,
+)
 from plait.align.results import Alignment
 from plait.align.scoring import (
     SAMPLE,
@@ -30,7 +37,7 @@ from plait.align.scoring import (
     load_matrix,
     make_scoring,
 )
-from plait.align.settings import Kind, SearchSettings
+from plait.align.settings import Kind, SearchSettings, SeveralBest
 from plait.align.statistics import karlin_altschul
 from plait.align.sweeps import (
     LOCAL,
@@ -39,7 +46,6 @@ from plait.align.sweeps import (
     Found,
     Ranking,
     SearchQuery,
-    align_long_target,
     distinct,
     matrix_columns,
     no_tie_rule,
@@ -48,6 +54,7 @@ from plait.align.sweeps import (
     sweep_all,
 )
 from plait.align.writers import COLUMNS, AlignedPair, AlignmentWriter, hit_columns, hit_format, open_hits
+from plait.alphabets import reverse_complement
 from plait.devices.target import resolve
 from plait.dp.pairs.blocks import sweep_shape
 from plait.errors import FormatError, InvalidInput
@@ -182,8 +189,6 @@ def _other_kind(kind: Kind) -> tuple[str, str, str]:
 #: Residues, and hits, that are aligned at a time.
 _GROUP_RESIDUES: Final = 1 << 25
 _GROUP_HITS: Final = 1 << 14
-#: Cells from which it pays to look for the end of an alignment first.
-_LONG_CELLS: Final = 1 << 24
 #: Hits that may be ranked at a time, over all queries.
 _RANKED: Final = 1 << 22
 
@@ -196,16 +201,24 @@ class QueryHits(NamedTuple):
 
 
 class _Ranked(NamedTuple):
-    """The hits of a query, best first, with their statistics; None where there are none."""
+    """The hits of a query, best first, with their statistics; None where there are none.
 
-    query: SearchQuery
+    `strands` are the query and, if it is searched for too, its reverse complement; `turned` says of which of
+    them each hit is, 0 or 1.
+    """
+
+    strands: tuple[SearchQuery, ...]
+    turned: NDArray[np.int64]
     found: Found
     bit_scores: NDArray[np.float64] | None
     evalues: NDArray[np.float64] | None
 
 
 class _Hit(NamedTuple):
+    """The best of a query in one target; `query` is of that strand."""
+
     query: SearchQuery
+    strands: tuple[SearchQuery, ...]
     record: int
     score: int
     length: int
@@ -220,9 +233,18 @@ _Progress = Callable[[CellProgress], None]
 def _checked(settings: SearchSettings) -> SearchSettings:
     if settings.kind not in (None, "protein", "dna"):
         raise InvalidInput("kind", found=repr(settings.kind), expected="'protein' or 'dna'")
-    for what, value in (("top", settings.top), ("min_score", settings.min_score)):
+    if settings.strand not in ("given", "both"):
+        raise InvalidInput("strand", found=repr(settings.strand), expected="'given' or 'both'")
+    several = settings.hits_per_target
+    for what, value in (
+        ("top", settings.top),
+        ("min_score", settings.min_score),
+        ("hits_per_target", several),
+    ):
         if value is not None and value < 1:
             raise InvalidInput(what, found=repr(value), expected="a whole number of at least 1")
+    if several > 1 and settings.score_only:
+        raise InvalidInput("hits_per_target", found=f"{several} for scores alone", expected="1")
     if settings.evalue is not None and not settings.evalue >= 0:
         raise InvalidInput("evalue", found=repr(settings.evalue), expected="a number of at least 0")
     return settings
@@ -257,6 +279,7 @@ class SearchRun:
         self.notes = (f"no E-values: {lacking}",) if lacking else ()
         self.cells = 0
         self._columns = matrix_columns(self.scoring, self.source.kind)
+        self._complements = complement_codes(self.scoring) if settings.strand == "both" else None
 
     @property
     def provenance(self) -> Provenance:
@@ -276,6 +299,8 @@ class SearchRun:
                 "top": settings.top,
                 "evalue": settings.evalue,
                 "min_score": settings.min_score,
+                "hits_per_target": settings.hits_per_target,
+                "strand": settings.strand,
                 "database": [os.path.basename(path) for path in source.paths],
                 "database_sequences": source.sequences,
                 "database_residues": source.residues,
@@ -305,20 +330,30 @@ class SearchRun:
         )
         first = 0
         for batch in batches:
-            least = settings.min_score or 1
-            rankings = [Ranking(settings.top, least, self._tie_rule(query)) for query in batch]
-            how = {"threads": self._threads, "first": first, "swept": self.cells}
+            strands = [self._strands(query) for query in batch]
+            swept = list(chain.from_iterable(strands))
+            rankings = [Ranking(settings.top, settings.min_score or 1, self._tie_rule(own)) for own in swept]
+            told = None if report is None else _by_query(report, first, len(swept) // max(len(batch), 1))
+            how = {"threads": self._threads, "swept": self.cells}
             self.cells = sweep_all(
-                self._task, batch, self.source, rankings, report=report, progress=progress, **how
+                self._task, swept, self.source, rankings, report=told, progress=progress, **how
             )
             first += len(batch)
-            ranked = [
-                self._ranked(query, ranking.best()) for query, ranking in zip(batch, rankings, strict=True)
-            ]
+            best = iter([ranking.best() for ranking in rankings])
+            ranked = [self._ranked(own, [next(best) for _ in own]) for own in strands]
             del rankings
-            pairs = self._aligned(ranked)
+            hits = self._aligned(ranked)
             for own in ranked:
-                yield QueryHits(own.query, islice(pairs, len(own.found.records)))
+                pairs = chain.from_iterable(islice(hits, len(own.found.records)))
+                yield QueryHits(own.strands[0], pairs)
+
+    def _strands(self, query: SearchQuery) -> tuple[SearchQuery, ...]:
+        """The query and, if that is asked for, its reverse complement."""
+        if self._complements is None:
+            return (query,)
+        letters = reverse_complement(query.letters.decode("latin-1")).encode()
+        codes = np.ascontiguousarray(self._complements[query.codes[::-1]])
+        return query, search_query(query.name, letters, codes, self.scoring, self._columns)
 
     def _tie_rule(self, query: SearchQuery) -> Callable[..., NDArray[np.float64]]:
         """Sorts equal scores by E-value; that of a database of one residue sorts like that of any other."""
@@ -327,54 +362,83 @@ class SearchRun:
             return no_tie_rule
         return lambda scores, lengths: statistics.evalue(scores, size, lengths, database_residues=1)
 
-    def _ranked(self, query: SearchQuery, found: Found) -> _Ranked:
+    def _ranked(self, strands: tuple[SearchQuery, ...], best: Sequence[Found]) -> _Ranked:
+        found, turned = best[0], np.zeros(len(best[0].records), np.int64)
+        if len(strands) > 1:
+            found, turned = self._better(strands[0], best)
         if self.statistics is None or not len(found.records):
-            return _Ranked(query, found, None, None)
-        evalues = self.statistics.evalue(
-            found.scores,
+            return _Ranked(strands, turned, found, None, None)
+        evalues = self._evalues(found.scores, strands[0], found.lengths)
+        if self.settings.evalue is not None:
+            good = np.flatnonzero(evalues <= self.settings.evalue)
+            found, evalues, turned = found.take(good), evalues[good], turned[good]
+        return _Ranked(strands, turned, found, self.statistics.bit_score(found.scores), evalues)
+
+    def _better(self, query: SearchQuery, best: Sequence[Found]) -> tuple[Found, NDArray[np.int64]]:
+        """The best targets of both strands, of each the better one, and which it is."""
+        both = Found(*(np.concatenate(columns) for columns in zip(*best, strict=True)))
+        turned = np.repeat([0, 1], [len(own.records) for own in best])
+        order = np.lexsort((turned, -both.scores, both.records))
+        order = order[np.diff(both.records[order], prepend=-1) != 0]
+        found = both.take(order)
+        ties = self._tie_rule(query)(found.scores, found.lengths)
+        first = np.lexsort((found.records, ties, -found.scores))[: self.settings.top]
+        return found.take(first), turned[order][first]
+
+    def _evalues(self, scores: Any, query: SearchQuery, lengths: Any) -> NDArray[np.float64]:
+        assert self.statistics is not None
+        return self.statistics.evalue(
+            scores,
             query.codes.size,
-            found.lengths,
+            lengths,
             database_residues=self.source.residues,
             database_sequences=self.source.sequences,
         )
-        if self.settings.evalue is not None:
-            good = np.flatnonzero(evalues <= self.settings.evalue)
-            found, evalues = found.take(good), evalues[good]
-        return _Ranked(query, found, self.statistics.bit_score(found.scores), evalues)
 
-    def _aligned(self, ranked: Sequence[_Ranked]) -> Iterator[AlignedPair]:
-        """All hits in order, groups of them read and aligned together."""
+    def _several(self, hit: _Hit, entry: Entry) -> list[AlignedPair]:
+        """The best alignments of a query with one target, on all strands that are asked for."""
+        settings = self.settings
+        asked = SeveralBest(most=settings.hits_per_target, apart=0, min_score=settings.min_score or 1)
+        target = self._columns[entry.codes]
+        found = [
+            (query, alignment)
+            for query in hit.strands
+            for alignment in self._pairs.best_of_pair(against(query.codes, code_list([target])), asked)
+        ]
+        found.sort(key=lambda own: -own[1].score)
+        pairs = []
+        for rank, (query, alignment) in enumerate(found[: settings.hits_per_target], 1):
+            own = hit._replace(query=query, score=alignment.score)
+            if self.statistics is not None:
+                score = np.array([alignment.score])
+                evalue = float(self._evalues(score, query, np.array([hit.length]))[0])
+                if settings.evalue is not None and evalue > settings.evalue:
+                    break
+                own = own._replace(bit_score=float(self.statistics.bit_score(score)[0]), evalue=evalue)
+            pairs.append(self._pair(own, entry, alignment, rank))
+        return pairs
+
+    def _aligned(self, ranked: Sequence[_Ranked]) -> Iterator[list[AlignedPair]]:
+        """What is found in each target, in order, groups of them read and aligned together."""
         every = _groups(_hits(ranked), _residues, _GROUP_HITS, _GROUP_RESIDUES)
         for hits in every:
             records = distinct(np.array([hit.record for hit in hits], np.int64))
             known = {entry.record: entry for entry in self.source.entries(records)}
             entries = [known[hit.record] for hit in hits]
-            alignments: dict[int, Alignment] = {}
-            if not self.settings.score_only:
-                alignments = self._long(hits, entries)
-                rest = [k for k in range(len(hits)) if k not in alignments]
-                batch = PairBatch(
-                    code_list([hits[k].query.codes for k in rest]),
-                    code_list([self._columns[entries[k].codes] for k in rest]),
-                )
-                results = self._pairs.results(batch, keep=True)
-                alignments |= zip(rest, self._pairs.alignments(batch, results), strict=True)
-            for k, (hit, entry) in enumerate(zip(hits, entries, strict=True)):
-                yield self._pair(hit, entry, alignments.get(k))
-
-    def _long(self, hits: Sequence[_Hit], entries: Sequence[Entry]) -> dict[int, Alignment]:
-        """Alignments of those hits for which it pays to look for the end first, by number."""
-        found: dict[int, Alignment] = {}
-        for k, (hit, entry) in enumerate(zip(hits, entries, strict=True)):
-            in_lanes, codes = hit.query.in_lanes, hit.query.codes
-            if in_lanes is None or codes.size * entry.codes.size < _LONG_CELLS:
+            if self.settings.hits_per_target > 1:
+                yield from map(self._several, hits, entries)
                 continue
-            aligned = align_long_target(self._pairs, in_lanes, codes, entry.codes, self._columns, hit.score)
-            if aligned is not None:
-                found[k] = aligned
-        return found
+            alignments: Sequence[Alignment | None] = [None] * len(hits)
+            if not self.settings.score_only:
+                batch = PairBatch(
+                    code_list([hit.query.codes for hit in hits]),
+                    code_list([self._columns[entry.codes] for entry in entries]),
+                )
+                alignments = self._pairs.alignments(batch, self._pairs.results(batch, keep=True))
+            for hit, entry, alignment in zip(hits, entries, alignments, strict=True):
+                yield [self._pair(hit, entry, alignment)]
 
-    def _pair(self, hit: _Hit, entry: Entry, alignment: Alignment | None) -> AlignedPair:
+    def _pair(self, hit: _Hit, entry: Entry, alignment: Alignment | None, rank: int = 1) -> AlignedPair:
         if alignment is not None and alignment.score != hit.score:
             raise FormatError(
                 self.source.paths[-1] if self.source.paths else "database",
@@ -394,7 +458,14 @@ class SearchRun:
             evalue=hit.evalue,
             target_description=entry.description,
             target_record=entry.record,
+            rank=rank,
+            strand="+" if hit.query is hit.strands[0] else "-",
         )
+
+
+def _by_query(report: _Report, first: int, strands: int) -> _Report:
+    """Tells what is found of one of the strands as found of the query."""
+    return lambda number, found: report(first + number // strands, found)
 
 
 def _residues(hit: _Hit) -> int:
@@ -402,10 +473,11 @@ def _residues(hit: _Hit) -> int:
 
 
 def _hits(ranked: Sequence[_Ranked]) -> Iterator[_Hit]:
-    for query, found, bit_scores, evalues in ranked:
+    for strands, turned, found, bit_scores, evalues in ranked:
         for k in range(len(found.records)):
             yield _Hit(
-                query,
+                strands[turned[k]],
+                strands,
                 int(found.records[k]),
                 int(found.scores[k]),
                 int(found.lengths[k]),
@@ -415,7 +487,7 @@ def _hits(ranked: Sequence[_Ranked]) -> Iterator[_Hit]:
 
 
 #: Columns of pairs that tables of results have not.
-_LEFT_OUT: Final = ("mode", "query_aligned", "target_aligned")
+_LEFT_OUT: Final = ("mode", "query_aligned", "target_aligned", "rank", "strand")
 #: Scores that are returned at the most, if all are asked for.
 _MOST_SCORES: Final = 1 << 27
 
@@ -496,13 +568,13 @@ def search(
     """Search a database for the sequences that are most similar to each query.
 
     Every query is scored with every sequence (Smith and Waterman, J Mol Biol 147:195, 1981; no heuristics).
-    Of each sequence one alignment is reported, a best one: a domain that occurs twice is one hit. The `top`
+    Of each sequence one alignment is reported, a best one, or as many as `hits_per_target` says. The `top`
     best are kept, those with a larger E-value than `evalue` left out, and the others aligned. Hits are the
     same for any form of the database and any number of threads.
 
     `queries` are the path of a FASTA file, or names and sequences; `database` is a packed database or its
-    path, or the path or paths of FASTA files, which are read once.
-    Nucleotides are searched as they are, on one strand. Bit scores and E-values are those of BLAST without
+    path, or the path or paths of FASTA files, which are read once. Nucleotides are searched as they are, or
+    with `strand` ``"both"`` on both strands. Bit scores and E-values are those of BLAST without
     composition-based statistics; where BLAST has no parameters for the scoring there are none, and a note
     says so. `scores` returns all scores, too, for up to 2^27 pairs; `progress` is called in this thread.
     `InvalidInput` if a setting or a letter is wrong, `FormatError` if a file is not what it should be.

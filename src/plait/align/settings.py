@@ -15,6 +15,8 @@ Mode = Literal["global", "local", "semiglobal", "overlap", "extension"]
 FreeEnd = Literal["query_start", "query_end", "target_start", "target_end"]
 #: How the choices of a pair are kept for walking back.
 Traceback = Literal["auto", "full", "linear"]
+#: The queries as they are, or their reverse complements too.
+Strand = Literal["given", "both"]
 #: The first query with the first target and so on; every query with every target; one query with all.
 Pairing = Literal["order", "all", "one"]
 
@@ -31,6 +33,33 @@ class SeveralBest:
     most: int
     apart: int = 5
     min_score: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhichAlignments:
+    """Which alignments of a pair are written, true if not just the best.
+
+    `several` are asked for, or None for the best; those of a lower score than `min_score` or a larger E-value
+    than `evalue` are left out. `strand` ``"both"``: of the query and of its reverse complement.
+    """
+
+    several: SeveralBest | None = None
+    min_score: int | None = None
+    evalue: float | None = None
+    strand: Strand = "given"
+
+    def __bool__(self) -> bool:
+        return self != THE_BEST
+
+    def takes(self, score: int, evalue: float | None) -> bool:
+        """Whether an alignment is good enough."""
+        if self.min_score is not None and score < self.min_score:
+            return False
+        return self.evalue is None or (evalue is not None and evalue <= self.evalue)
+
+
+#: The best alignment of each pair.
+THE_BEST = WhichAlignments()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +84,12 @@ class SearchSettings:
         Cost of each further residue of a gap, as a positive number.
     kind
         protein or dna (RNA too); otherwise what the database is or its first letters look like; needed where
-        they leave it open. Nucleotides are searched on the strand that is given.
+        they leave it open.
+    hits_per_target
+        Alignments of a query with one sequence at the most, best first, of which no two align the same two
+        residues.
+    strand
+        both: of nucleotides, the reverse complements of the queries too.
     score_only
         Leave out the alignments.
     allow_duplicate_names
@@ -74,6 +108,8 @@ class SearchSettings:
     gap_open: int | None = None
     gap_extend: int | None = None
     kind: Kind | None = None
+    hits_per_target: int = 1
+    strand: Strand = "given"
     score_only: bool = False
     allow_duplicate_names: bool = False
     threads: int | None = None

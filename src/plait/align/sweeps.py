@@ -6,15 +6,23 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.align.batches import CellProgress, PairBatch, PairSweep, against, block_query, code_list
+from plait.align.batches import (
+    CellProgress,
+    PairSweep,
+    against,
+    block_query,
+    code_list,
+    reach_of,
+    score_pieces,
+    stretches,
+)
 from plait.align.database import SequenceDatabase, is_database, open_database, pack_sequences
-from plait.align.results import Alignment
 from plait.align.scoring import (
     ALPHABETS,
     CODES,
@@ -27,7 +35,6 @@ from plait.align.scoring import (
     free_ends_of,
 )
 from plait.align.settings import Kind
-from plait.devices.target import Target
 from plait.dp.pairs.blocks import (
     BLOCK_LANES,
     COLUMN_STEP,
@@ -534,102 +541,6 @@ class Ranking:
 
 
 LOCAL: Final = free_ends_of("local")
-#: Residues that are cut up at a time.
-_STRETCH: Final = 1 << 22
-#: Overlaps must be this much shorter than what is cut up, or a pair of its own takes less time.
-_LEAST_RATIO: Final = 5
-
-
-class Pieces(NamedTuple):
-    """Scores of pieces, which start at `starts` in the target; all but the last have `size` residues."""
-
-    starts: NDArray[np.int64]
-    size: int
-    scores: NDArray[np.int64]
-
-
-def reach_of(query: BlockQuery, size: int) -> int | None:
-    """Residues of a target of `size` that an alignment of positive score can span; None: better not cut."""
-    if query.gap_extend < 1:
-        return None
-    earned = int(np.maximum(query.scores.max(axis=1), 0)[query.rows].sum(dtype=np.int64))
-    reach = query.rows.size + max(earned - 1, 0) // query.gap_extend
-    return reach if _LEAST_RATIO * reach <= min(size, _STRETCH) else None
-
-
-def stretches(size: int, reach: int, times: int = 1) -> Iterator[tuple[int, int, int]]:
-    """Stretches of ``times * 2**22`` residues to cut up one after the other; like pieces, they overlap.
-
-    Yields start, end (exclusive), and residues that no stretch before has; `reach` is that of `reach_of`.
-    """
-    most = times * _STRETCH
-    for start in range(0, size, most):
-        own = min(most, size - start)
-        yield start, min(start + own + reach, size), own
-
-
-def score_pieces(query: BlockQuery, codes: NDArray[np.uint8], reach: int, target: Target) -> Pieces:
-    """Local scores of a query with all pieces of a stretch; `reach` is that of `reach_of`.
-
-    `codes` are the stretch, in codes that `query` has scores for.
-    """
-    # Several blocks only where the overlaps stay small beside the pieces.
-    count = codes.size // max(_LEAST_RATIO * BLOCK_LANES * reach, 1)
-    count = max(min(count, sweep_shape(target).piece_blocks), 1)
-    step = -(-codes.size // (count * BLOCK_LANES))
-    columns = -(-min(step + reach, codes.size) // COLUMN_STEP) * COLUMN_STEP
-    padded = np.full(step * count * BLOCK_LANES + columns, PAD_CODE, np.uint8)
-    padded[: codes.size] = codes
-    starts = step * np.arange(count * BLOCK_LANES)
-    shape, strides = (count, columns, BLOCK_LANES), (BLOCK_LANES * step, 1, step)
-    across = np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
-    lengths = np.clip(codes.size - starts, 0, columns)
-    blocks = TargetBlocks(
-        np.ascontiguousarray(across).reshape(-1, BLOCK_LANES),
-        columns * np.arange(count + 1),
-        lengths.astype(np.int32).reshape(count, BLOCK_LANES),
-    )
-    scores = target.launch(BLOCK_SCORES, BlockBatch([query], blocks))[0].ravel()
-    used = lengths > 0
-    return Pieces(starts[used], columns, scores[used])
-
-
-def align_long_target(
-    pairs: PairSweep,
-    in_lanes: BlockQuery,
-    indices: NDArray[np.uint8],
-    codes: NDArray[np.uint8],
-    columns: NDArray[np.uint8],
-    score: int,
-) -> Alignment | None:
-    """The local alignment of a query with a long target, found without sweeping all of it again pair-wise.
-
-    `in_lanes` and `indices` are the query for lanes, and as indices into the matrix; `codes` are the target,
-    in codes that the former has scores for, and `columns` the index into the matrix of each code; `score` is
-    their best score, above 0. None if the target had better not be cut, or `score` is not reached.
-    """
-    reach = reach_of(in_lanes, codes.size)
-    if reach is None:
-        return None
-
-    def aligned(first: int, last: int) -> Alignment:
-        part = code_list([columns[codes[first:last]]])
-        found = pairs.align_each(PairBatch(code_list([indices]), part))[0]
-        return replace(found, target_start=found.target_start + first, target_end=found.target_end + first)
-
-    ends = []
-    for first, last, _ in stretches(codes.size, reach, sweep_shape(pairs.target).stretches):
-        pieces = score_pieces(in_lanes, codes[first:last], reach, pairs.target)
-        for start in pieces.starts[pieces.scores == score].tolist():
-            found = aligned(first + start, min(first + start + pieces.size, last))
-            ends.append((found.query_end, found.target_end))
-    if not ends:
-        return None
-    # A piece may hold only some of the alignments that end there; this holds all of them.
-    _, end = min(ends)
-    return aligned(max(end - reach, 0), end)
-
-
 #: Tasks of a piece of the database for each thread, at the least.
 _TASKS: Final = 4
 #: Residues of the longest query that is swept in lanes: a thread needs 128 bytes for each.

@@ -21,6 +21,7 @@ from plait.align.results import (
     alignment_lines,
     parse_cigar,
 )
+from plait.alphabets import COMPLEMENT_LETTER
 from plait.errors import InvalidInput, Unsupported
 from plait.formats.atomic import TextOutput, file_or_standard_output, output_format, write_json
 from plait.types import Provenance, WholeOrNot
@@ -37,7 +38,9 @@ class AlignedPair:
 
     Names are the first words of the headers; `target_description` is what follows it in the target's.
     `alignment` is there if more than the score was asked for; bit score and E-value where there are any.
-    `target_record` is the number of the target in its file or database, counted from 0, if it matters.
+    `target_record` is the number of the target in its file or database, counted from 0, if it matters; `rank`
+    the place among the alignments of the pair, from 1. With `strand` ``-`` the query that is given, and
+    aligned, is the reverse complement of that which was read.
     """
 
     query_name: str
@@ -51,6 +54,19 @@ class AlignedPair:
     evalue: float | None = None
     target_description: str = ""
     target_record: int | None = None
+    rank: int = 1
+    strand: str = "+"
+
+    @property
+    def named(self) -> tuple[str, str]:
+        """Names for readers: of the query with its strand, and of the target."""
+        turned = " (reverse complement)" if self.strand == "-" else ""
+        return f"{self.query_name}{turned}", self.target_name
+
+    def query_place(self, alignment: Alignment) -> tuple[int, int]:
+        """Start and end in the query as it was read."""
+        start, end = alignment.query_start, alignment.query_end
+        return (len(self.query) - end, len(self.query) - start) if self.strand == "-" else (start, end)
 
 
 _ColumnKind = Literal["string", "integer", "number"]
@@ -101,8 +117,8 @@ COLUMNS: Final[Mapping[str, PairColumn]] = MappingProxyType(
         "score": PairColumn("integer", lambda pair: pair.score),
         "bit_score": PairColumn("number", lambda pair: pair.bit_score),
         "evalue": PairColumn("number", lambda pair: pair.evalue),
-        "query_start": _aligned("integer", "query_start"),
-        "query_end": _aligned("integer", "query_end"),
+        "query_start": _aligned("integer", lambda pair, found: pair.query_place(found)[0]),
+        "query_end": _aligned("integer", lambda pair, found: pair.query_place(found)[1]),
         "query_length": PairColumn("integer", lambda pair: len(pair.query)),
         "target_start": _aligned("integer", "target_start"),
         "target_end": _aligned("integer", "target_end"),
@@ -118,12 +134,16 @@ COLUMNS: Final[Mapping[str, PairColumn]] = MappingProxyType(
         "cigar": _aligned("string", "cigar"),
         "query_aligned": _aligned("string", _as_read(0)),
         "target_aligned": _aligned("string", _as_read(1)),
+        "rank": PairColumn("integer", lambda pair: pair.rank),
+        "strand": PairColumn("string", lambda pair: pair.strand),
     }
 )
 
 #: Columns of a table for which none are chosen.
 DEFAULT_COLUMNS: Final = tuple(
-    name for name in COLUMNS if name not in ("bit_score", "evalue", "mode", "query_aligned", "target_aligned")
+    name
+    for name in COLUMNS
+    if name not in ("bit_score", "evalue", "mode", "query_aligned", "target_aligned", "rank", "strand")
 )
 
 
@@ -196,7 +216,7 @@ def _trace(pair: AlignedPair, alignment: Alignment) -> str:
     letters = pair.query.upper()
     if alignment.scoring.matrix.kind == "dna":
         letters = letters.replace(b"U", b"T")
-    query, target = aligned_strings(alignment, letters, pair.target)
+    query, target = (_along_query(pair, row) for row in aligned_strings(alignment, letters, pair.target))
     parts: list[str] = []
     same = 0
     for one, other in zip(query, target, strict=True):
@@ -211,7 +231,23 @@ def _trace(pair: AlignedPair, alignment: Alignment) -> str:
 
 
 def _capitals(side: int) -> Callable[[AlignedPair, Alignment], str]:
-    return lambda pair, found: aligned_strings(found, pair.query.upper(), pair.target)[side]
+    return lambda pair, found: _along_query(
+        pair, aligned_strings(found, pair.query.upper(), pair.target)[side]
+    )
+
+
+_COMPLEMENTS: Final = bytes(COMPLEMENT_LETTER).replace(b"?", b"-").decode()
+
+
+def _along_query(pair: AlignedPair, row: str) -> str:
+    """A row of an alignment in the direction of the query as it was read."""
+    return row if pair.strand == "+" else row[::-1].translate(_COMPLEMENTS)
+
+
+def _target_place(pair: AlignedPair, alignment: Alignment) -> tuple[int, int]:
+    """First and last residue of the target along the query, from 1, as BLAST has them."""
+    ends = alignment.target_start + 1, alignment.target_end
+    return ends if pair.strand == "+" else ends[::-1]
 
 
 def _title(pair: AlignedPair) -> str:
@@ -227,10 +263,10 @@ BLAST_COLUMNS: Final[Mapping[str, PairColumn]] = MappingProxyType(
         "length": _aligned("integer", "length"),
         "mismatch": _aligned("integer", "mismatches"),
         "gapopen": _aligned("integer", "gap_openings"),
-        "qstart": _aligned("integer", lambda _, found: found.query_start + 1),
-        "qend": _aligned("integer", "query_end"),
-        "sstart": _aligned("integer", lambda _, found: found.target_start + 1),
-        "send": _aligned("integer", "target_end"),
+        "qstart": _aligned("integer", lambda pair, found: pair.query_place(found)[0] + 1),
+        "qend": _aligned("integer", lambda pair, found: pair.query_place(found)[1]),
+        "sstart": _aligned("integer", lambda pair, found: _target_place(pair, found)[0]),
+        "send": _aligned("integer", lambda pair, found: _target_place(pair, found)[1]),
         "evalue": PairColumn("number", lambda pair: pair.evalue, text=evalue_text),
         "bitscore": PairColumn("number", lambda pair: pair.bit_score, text=bit_score_text),
         "score": PairColumn("integer", lambda pair: pair.score),
@@ -246,6 +282,7 @@ BLAST_COLUMNS: Final[Mapping[str, PairColumn]] = MappingProxyType(
         "sseq": _aligned("string", _capitals(1)),
         "btop": _aligned("string", _trace),
         "cigar": _aligned("string", "cigar"),
+        "sstrand": PairColumn("string", lambda pair: "plus" if pair.strand == "+" else "minus"),
         "stitle": PairColumn("string", _title, text=lambda title: title.replace("\t", " ")),
     }
 )
@@ -257,7 +294,7 @@ SCORE_BLAST_COLUMNS: Final = ("qseqid", "sseqid", "evalue", "bitscore", "score",
 
 
 _MOST_LENGTH = 2**31 - 1
-_UNMAPPED, _SECONDARY = 0x4, 0x100
+_UNMAPPED, _REVERSE, _SECONDARY = 0x4, 0x10, 0x100
 _NO_QUALITY = 255
 _QUERY_NAME = re.compile(r"[!-?A-~]{1,254}")
 _TARGET_NAME = re.compile(r"[0-9A-Za-z!#$%&+./:;?@^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]*")
@@ -317,11 +354,32 @@ def sam_line(pair: AlignedPair, alignment: Alignment, *, secondary: bool = False
     if md:
         tags += f"\tMD:Z:{_md(pair, alignment)}"
     flag, place = _SECONDARY if secondary else 0, alignment.target_start + 1
+    flag |= _REVERSE if pair.strand == "-" else 0
     cigar = f"{clips[0]}{alignment.cigar}{clips[1]}"
     return (
         f"{_query_name(pair)}\t{flag}\t{pair.target_name}\t{place}\t{_NO_QUALITY}\t{cigar}"
         f"\t*\t0\t0\t{_query_letters(pair)}\t*\t{tags}\n"
     )
+
+
+def paf_line(pair: AlignedPair) -> str:
+    """A pair in minimap2's PAF, without line end; ``""`` if no residues are paired.
+
+    Tags are AS, the score, NM, gaps and mismatches, and cg.
+
+    Source: https://lh3.github.io/minimap2/minimap2.html#10. There is no mapping quality (255).
+    """
+    found = _alignment(pair)
+    if not found.matches + found.mismatches:
+        return ""
+    start, end = pair.query_place(found)
+    fields = (
+        *(pair.query_name, len(pair.query), start, end, pair.strand),
+        *(pair.target_name, len(pair.target), found.target_start, found.target_end),
+        *(found.matches, found.length, _NO_QUALITY, f"AS:i:{found.score}"),
+        *(f"NM:i:{found.mismatches + found.gaps}", f"cg:Z:{found.cigar}"),
+    )
+    return "\t".join(map(str, fields))
 
 
 def unmapped_sam_line(pair: AlignedPair) -> str:
@@ -376,9 +434,9 @@ def _md(pair: AlignedPair, alignment: Alignment) -> str:
 class AlignmentWriter(WholeOrNot):
     """Aligned pairs being written; a context manager made by `open_alignments`.
 
-    `left_out` counts those of the `pairs` written so far that have no line of their own. Only SAM leaves
-    pairs out: a query that aligns to some targets has no line for the others, and one that aligns to nothing
-    has a single line.
+    `left_out` counts those of the `pairs` written so far that have no line of their own. Only SAM and PAF
+    leave pairs out; in SAM, a query that aligns to some targets has no line for the others, and one that
+    aligns to nothing has a single line.
     """
 
     def __init__(self, output: WholeOrNot) -> None:
@@ -425,8 +483,7 @@ class TextWriter(AlignmentWriter):
         output.write(start.encode("utf-8", "backslashreplace"))
 
     def _write(self, pair: AlignedPair) -> None:
-        names = (pair.query_name, pair.target_name)
-        for line in alignment_lines(_alignment(pair), pair.query, pair.target, names=names):
+        for line in alignment_lines(_alignment(pair), pair.query, pair.target, names=pair.named):
             self._text.write(line.encode("utf-8"))
 
     def close(self) -> None:
@@ -479,7 +536,7 @@ class SamWriter(AlignmentWriter):
 
 
 class LinesWriter(AlignmentWriter):
-    """Pairs as one line each, which `line` gives without the line end, behind `header`.
+    """Pairs as one line each, which `line` gives without the line end, or ``""`` for none, behind `header`.
 
     `facts` is a file for what is known about all of them, if there is to be one.
     """
@@ -501,7 +558,10 @@ class LinesWriter(AlignmentWriter):
         output.write(header.encode("utf-8"))
 
     def _write(self, pair: AlignedPair) -> None:
-        self._text.write((self._line(pair) + "\n").encode("utf-8"))
+        line = self._line(pair)
+        self.left_out += not line
+        if line:
+            self._text.write(f"{line}\n".encode())
 
     def close(self) -> None:
         """Finish the output and make it appear under its name."""
@@ -529,8 +589,7 @@ class ReportWriter(AlignmentWriter):
     def _write(self, pair: AlignedPair) -> None:
         self._rows.append(_report_row(len(self._rows) + 1, pair))
         if pair.alignment is not None:
-            names = (pair.query_name, pair.target_name)
-            self._lines += alignment_lines(pair.alignment, pair.query, pair.target, names=names)
+            self._lines += alignment_lines(pair.alignment, pair.query, pair.target, names=pair.named)
 
     def _end_query(self) -> None:
         if self._title:
@@ -612,6 +671,7 @@ FORMATS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "text": _names(".txt"),
         "tsv": _names(".tsv"),
         "sam": _names(".sam"),
+        "paf": _names(".paf"),
         "jsonl": _names(".jsonl"),
         "parquet": (".parquet",),
     }
@@ -663,7 +723,7 @@ def open_alignments(
     """
     chosen = alignment_format(output, format)
     path = file_or_standard_output(output)
-    if columns is not None and chosen in ("text", "sam"):
+    if columns is not None and chosen in ("text", "sam", "paf"):
         raise InvalidInput(
             "columns", found=f"columns for {chosen}", expected="columns with tsv, jsonl and parquet only"
         )
@@ -675,6 +735,8 @@ def open_alignments(
             )
         lines = sam_header(targets, version=provenance.version, command=command)
         return SamWriter(TextOutput(path, inputs=inputs), lines, md)
+    if chosen == "paf":
+        return LinesWriter(TextOutput(path, inputs=inputs), paf_line, None, provenance)
     if chosen == "text":
         return TextWriter(TextOutput(path, inputs=inputs), provenance.version, command)
     return _table(path, chosen, {name: COLUMNS[name] for name in check_columns(columns)}, provenance, inputs)

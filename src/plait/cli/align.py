@@ -29,12 +29,14 @@ from plait.lang.compiling import work_time
 if TYPE_CHECKING:
     from plait.align.files import AlignedFiles
     from plait.align.scoring import Scoring
+    from plait.align.settings import WhichAlignments
 
 # Written out here, so that help and checks of options need not load what the words mean.
 PairsOption = Literal["order", "all", "one"]
 ModeOption = Literal["global", "local", "semiglobal", "overlap", "extension"]
 TracebackOption = Literal["auto", "full", "linear"]
-FormatOption = Literal["text", "tsv", "sam", "jsonl", "parquet"]
+FormatOption = Literal["text", "tsv", "sam", "paf", "jsonl", "parquet"]
+StrandOption = Literal["given", "both"]
 
 
 @Parameter(name="*", group="Scores")
@@ -58,6 +60,8 @@ class ScoreOptions:
     kind
         protein or dna (RNA too); otherwise what the matrix is for, or else what the letters of both files
         look like; needed where they leave it open.
+    mask_lower_case
+        Take lower-case letters as X, those of nucleotides as N.
     """
 
     matrix: str | None = None
@@ -66,9 +70,41 @@ class ScoreOptions:
     gap_open: Annotated[WholeNumber | None, Signed] = None
     gap_extend: Annotated[WholeNumber | None, Signed] = None
     kind: KindOption | None = None
+    mask_lower_case: Flag = False
+
+
+@Parameter(name="*", group="Which alignments")
+@dataclass(frozen=True, kw_only=True)
+class WhichOptions:
+    """Which alignments of a pair are written.
+
+    Attributes
+    ----------
+    best
+        Local alignments of each pair, at the most, best first; otherwise the best.
+    apart
+        With --best: an end counts if no better one is less than so many residues away in both sequences;
+        otherwise 5.
+    disjoint
+        With --best, in place of --apart: no two residues are aligned with each other twice.
+    min_score
+        Leave out alignments with a lower score.
+    evalue
+        Leave out local alignments with a larger E-value.
+    strand
+        both: of nucleotides, the reverse complements of the queries too.
+    """
+
+    best: Annotated[WholeNumber | None, Signed] = None
+    apart: Annotated[WholeNumber | None, Signed] = None
+    disjoint: Flag = False
+    min_score: Annotated[WholeNumber | None, Signed] = None
+    evalue: float | None = None
+    strand: StrandOption = "given"
 
 
 _DEFAULT = ScoreOptions()
+_THE_BEST = WhichOptions()
 _GIGA = 1e9
 #: What is slower is the time to start, not that to align.
 _SLOWEST = 0.01
@@ -84,6 +120,7 @@ def align(
     mode: ModeOption = "global",
     free_ends: str | None = None,
     scores: ScoreOptions = _DEFAULT,
+    which: WhichOptions = _THE_BEST,
     band: Annotated[str | None, Signed] = None,
     x_drop: Annotated[WholeNumber | None, Signed] = None,
     traceback: TracebackOption = "auto",
@@ -104,8 +141,8 @@ def align(
         FASTA file of what they are aligned with, or -. Without it every record of the first file is aligned
         with all that follow it there.
     output
-        The file to write: .txt, .tsv, .sam, .jsonl (each also .gz or .zst) or .parquet; otherwise, and for
-        -, standard output.
+        The file to write: .txt, .tsv, .sam, .paf, .jsonl (each also .gz or .zst) or .parquet; otherwise, and
+        for -, standard output.
     pairs
         order: the first query with the first target and so on; all: every query with every target; one: the
         single query with every target. Otherwise order for two files, and all for one.
@@ -118,6 +155,8 @@ def align(
         both of the target.
     scores
         What is aligned, and what it scores.
+    which
+        Which alignments of a pair are written.
     band
         Align only where target position less query position is within N either way, or from LOW to HIGH:
         N or LOW:HIGH. A band without a start or an end of the mode is an error.
@@ -148,8 +187,13 @@ def align(
 def _align(given: Mapping[str, Any], files: Sequence[Path]) -> None:
     from plait.align.aligner import make_aligner
     from plait.align.files import align_files, scoring_of_files
+    from plait.align.scoring import masked
 
-    scoring = scoring_of_files(files, **asdict(given["scores"]))
+    options = asdict(given["scores"])
+    mask = options.pop("mask_lower_case")
+    scoring = scoring_of_files(files, **options)
+    if mask:
+        scoring = masked(scoring)
     aligner = make_aligner(
         scoring,
         free_ends=_words(given["free_ends"]),  # type: ignore[arg-type]
@@ -164,6 +208,7 @@ def _align(given: Mapping[str, Any], files: Sequence[Path]) -> None:
             given["output"],
             aligner,
             columns=_words(given["columns"]),
+            which=_which(given["which"]),
             command=_command(given),
             **{name: given[name] for name in ("pairs", "format", "score_only", "md")},
             progress=progress,
@@ -171,6 +216,25 @@ def _align(given: Mapping[str, Any], files: Sequence[Path]) -> None:
     for note in done.notes:
         say(f"note: {note}")
     say(_summary(done, scoring, work_time() - start))
+
+
+def _which(given: WhichOptions) -> WhichAlignments:
+    from plait.align.settings import SeveralBest, WhichAlignments
+
+    if given.best is None and (given.apart is not None or given.disjoint):
+        option = "--disjoint" if given.disjoint else "--apart"
+        raise InvalidInput(option, found="no --best", expected="--best K with it")
+    if given.disjoint and given.apart is not None:
+        raise InvalidInput("--disjoint", found="--apart too", expected="one of them")
+    if given.apart is not None and given.apart < 1:
+        raise InvalidInput("--apart", found=str(given.apart), expected="a whole number of at least 1")
+    several = None
+    if given.best is not None:
+        apart = 0 if given.disjoint else given.apart or SeveralBest(most=1).apart
+        several = SeveralBest(most=given.best, apart=apart, min_score=max(given.min_score or 1, 1))
+    return WhichAlignments(
+        several=several, min_score=given.min_score, evalue=given.evalue, strand=given.strand
+    )
 
 
 def _words(text: str | None) -> tuple[str, ...] | None:
@@ -199,8 +263,9 @@ def _command(given: Mapping[str, object]) -> str:
     words = ["plait", "align"]
     for name, parameter in inspect.signature(align).parameters.items():
         value = given[name]
-        if isinstance(value, ScoreOptions):
-            pairs = [(key, score) for key, score in asdict(value).items() if score is not None]
+        if isinstance(value, ScoreOptions | WhichOptions):
+            usual = asdict(type(value)())
+            pairs = [(key, own) for key, own in asdict(value).items() if own != usual[key]]
         else:
             pairs = [(name, value)] if value != parameter.default else []
         for key, one in pairs:
@@ -217,6 +282,10 @@ def _summary(done: AlignedFiles, scoring: Scoring, seconds: float) -> str:
     told = (
         f"{done.pairs:,} pair{'s' if done.pairs != 1 else ''}, {done.cells:,} cells in {seconds:.1f} s{rate}"
     )
+    if done.alignments != done.pairs:
+        told += f"; {done.alignments:,} alignment{'s' if done.alignments != 1 else ''}"
+    if done.without:
+        told += f"; {done.without:,} pair{'s' if done.without != 1 else ''} without one that is asked for"
     told += f"; {scoring.matrix.name}, gaps {scoring.gap_open}/{scoring.gap_extend}"
     if done.left_out:
         told += f"; {done.left_out:,} without aligned residues have no line"

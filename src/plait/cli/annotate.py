@@ -22,6 +22,8 @@ from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 
 if TYPE_CHECKING:
+    from plait.formats.reads import BarcodePlace
+    from plait.formats.sheets import SampleSheet
     from plait.vdj.reads.annotate_files import Umis
     from plait.vdj.reads.rearrangements import AnnotationSettings
 
@@ -49,8 +51,7 @@ class Limits:
     alignment_parts
         Add columns with the aligned part of each gene, and translations of the alignments.
     regions
-        Add columns with frameworks and CDRs, mutations in each, the constant gene with the isotype, and a
-        second D.
+        Add columns with frameworks 1 to 3 and CDRs 1 and 2, and mutations in each.
     """
 
     productive: Flag = False
@@ -80,6 +81,7 @@ def annotate(
     anchors: Path | None = None,
     mate: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
     umi: str | None = None,
+    cell: str | None = None,
     min_umi_reads: Number = 1,
     umi_ratio: Annotated[float | None, Signed] = None,
     clonotypes: Path | None = None,
@@ -88,6 +90,7 @@ def annotate(
     limits: Limits = _DEFAULT,
     keep_failed: Flag = False,
     repertoire_id: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    sheet: Path | None = None,
     device: DeviceOption = "auto",
     run: RunParameters = _RUN,
 ) -> None:
@@ -109,8 +112,13 @@ def annotate(
         File of the second mates, once for each file of reads, in their order. Mates that overlap are merged.
     umi
         Where unique molecular identifiers stand: name (behind the last colon or underscore of the read's
-        name), name:REGEX (its one group), read1:0-12 (bases of the read, from 0, end not included),
-        read2:0-8, or several places with + between. Of the reads of a molecule a consensus is annotated.
+        name), name:REGEX (its one group), tag:UB (a tag UB:Z:... of the header), read1:0-12 (bases of the
+        read, from 0, end not included), read2:0-8, or several places with + between. Of the reads of a
+        molecule a consensus is annotated.
+    cell
+        Where the barcodes of cells stand: tag:CB, read1:0-16, name:REGEX as for --umi, or name (before the
+        UMI of CELL_UMI, or before _contig_1). Rows and clonotypes have the cell as cell_id; see plait vdj
+        cells.
     min_umi_reads
         Least number of reads of a molecule.
     umi_ratio
@@ -131,18 +139,22 @@ def annotate(
     repertoire_id
         Name of the repertoire of a file, once for each file of reads, in their order; by default the name of
         the file without suffixes.
+    sheet
+        In the place of reads, samples as CSV or TSV: file, and if wanted mate, repertoire_id, subject_id and
+        other columns, as the condition, which all rows of the file get.
     device
         auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
         reference is plain Python.
     run
         How the work is done.
     """
-    if not reads:
-        raise InvalidInput("reads", found="no file", expected="FASTQ or FASTA files")
     from plait.reports.repertoire_text import annotation_text, lost_text
     from plait.vdj.reads.annotate_files import FurtherSettings, annotate_files
     from plait.vdj.reads.annotator import germlines_of
 
+    files = reads if sheet is None else _samples(sheet, reads)
+    if not files:
+        raise InvalidInput("reads", found="no file", expected="FASTQ or FASTA files")
     umis = _umis(umi, min_umi_reads, umi_ratio)
     germlines = germlines_of(germline, anchors=anchors)
     for alleles in germlines:
@@ -154,12 +166,13 @@ def annotate(
     start = work_time()
     with run.open() as executor, RowProgress("annotating", "reads") as progress:
         found = annotate_files(
-            reads,
+            files,
             output,
             germlines,
             mates=mate or None,
             settings=limits.settings(),
             umis=umis,
+            cells=None if cell is None else _place(cell, cell=True),
             further=further,
             repertoire_ids=repertoire_id or None,
             keep_failed=keep_failed,
@@ -173,12 +186,28 @@ def annotate(
         say(lost)
 
 
+def _samples(sheet: Path, reads: tuple[Path, ...]) -> SampleSheet:
+    """The samples of a sheet, whose columns are none that rows have."""
+    from plait.formats.sheets import read_sample_sheet
+    from plait.vdj.reads.rearrangements import ALIGNMENT_PARTS, COLUMNS, REGION_COLUMNS
+
+    if reads:
+        raise InvalidInput("--sheet", found="a sheet and reads beside it", expected="one of both")
+    taken = {column.name for column in (*COLUMNS, *ALIGNMENT_PARTS, *REGION_COLUMNS)}
+    return read_sample_sheet(sheet, taken=(taken | {"junction_quality"}) - {"repertoire_id"})
+
+
+def _place(text: str, *, cell: bool = False) -> BarcodePlace:
+    from plait.formats.reads import BarcodePlace
+
+    return BarcodePlace.parse(text, cell=cell)
+
+
 def _umis(place: str | None, min_reads: int, ratio: float | None) -> Umis | None:
     if place is not None:
-        from plait.formats.reads import UmiPlace
         from plait.vdj.reads.annotate_files import Umis
 
-        return Umis(place=UmiPlace.parse(place), min_reads=min_reads, ratio=ratio)
+        return Umis(place=_place(place), min_reads=min_reads, ratio=ratio)
     if min_reads != 1 or ratio is not None:
         name, value = ("min_umi_reads", min_reads) if ratio is None else ("umi_ratio", ratio)
         raise InvalidInput(name, found=value, expected="the place of UMIs with it, --umi")

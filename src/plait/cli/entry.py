@@ -271,6 +271,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "plait vdj sharing mouse1.tsv mouse2.tsv -o sharing.tsv --by-subject who.tsv --overlap overlap.tsv",
         "plait vdj sharing donor*.tsv --key cdr3aa+v --model human_TRB -o public.tsv",
     ),
+    "vdj cells": (
+        "plait vdj cells filtered_contig_annotations.csv -o cells.tsv",
+        "plait vdj cells clonotypes.tsv -o cells.parquet",
+    ),
     "vdj neighbours": (
         "plait vdj neighbours known.tsv donors.tsv --model human_TRB -o near.tsv",
         "plait vdj neighbours known.tsv donors.tsv --control healthy.tsv --edits 1 -o near.tsv",
@@ -282,6 +286,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "vdj report": ("plait vdj report study/",),
     "align": (
         "plait align queries.fa targets.fa --mode local -o pairs.tsv",
+        "plait align genome.fa other.fa --mode local --best 200 --strand both -o hits.paf",
         "plait align genomes.fa --score-only --match 1 --mismatch -1",
     ),
     "search": ("plait search queries.fa database.fa --top 20 -o hits.m8",),
@@ -307,9 +312,16 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "hsi verify": ("plait hsi verify scene.c123 scene.hdr",),
     "hsi info": ("plait hsi info scene.c123",),
     "hsi index": ("plait hsi index scene.c123 -o scene.index",),
+    "ldpc decode": ("plait ldpc decode llrs.npy --code c2 --method min-sum -o bits.npy",),
+    "ldpc encode": ("plait ldpc encode bits.npy --code ar4ja-1/2-1024 -o words.npy",),
+    "ldpc simulate": ("plait ldpc simulate --code wimax-1248 --ebn0 1:2.5:0.5 --words 2000 -o rates.tsv",),
     "random": (
         "plait random mrg32k3a -n 1000000 --distribution normal --skip 1000000 -o numbers.npy",
         "plait random sobol -n 1024 --dimensions 3 -o points.npy",
+    ),
+    "decode": (
+        "plait decode model.json sequences.fasta -o states.tsv",
+        "plait decode graph.txt frames.npy --beam 12 --active 20000 -o words.tsv",
     ),
     "episodes": (
         "plait episodes spikes.tsv --window 5:15 --support 300 -o episodes.tsv",
@@ -357,6 +369,7 @@ for _name, _function, _help in (
         "sharing:sharing",
         "Tell which clonotypes individuals share, and which more than generation explains.",
     ),
+    ("cells", "repertoires:cells", "Pair the chains of every cell, and tell doublets and orphans."),
     (
         "neighbours",
         "repertoires:neighbours",
@@ -400,6 +413,12 @@ for _group, _name, _function, _help in (
     (_SEQUENCES, "similar", "similar:similar", "Find similar texts by the q-grams that they share."),
     (_SEQUENCES, "fold", "fold:app", "Fold RNA: structures of least energy, and probabilities of pairs."),
     (_CUBES, "hsi", "hsi:app", "Compress hyperspectral cubes without loss (CCSDS 123), and get them back."),
+    (
+        _CUBES,
+        "ldpc",
+        "ldpc:app",
+        "Decode, encode and simulate parity-check codes: CCSDS, WiMAX, alist.",
+    ),
     (_CUBES, "random", "random:random", "Draw random numbers from any place of a standard stream."),
     (
         _CUBES,
@@ -407,6 +426,7 @@ for _group, _name, _function, _help in (
         "episodes:episodes",
         "Find serial episodes that are frequent in a stream of events.",
     ),
+    (_CUBES, "decode", "decode:decode", "Decode sequences with hidden Markov models and weighted graphs."),
     (_REPERTOIRES, "germline", "germline:app", "List, show, check and convert germline sets."),
     (_REPERTOIRES, "demo", "study:demo", "Study the repertoires of 12 human donors, up to a report."),
     (

@@ -208,6 +208,7 @@ LayoutOption = Literal[
     "vdjtools",
     "mixcr",
     "10x",
+    "bd",
     "adaptive",
     "imgt",
 ]

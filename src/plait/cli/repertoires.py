@@ -1,4 +1,4 @@
-"""``plait vdj diversity`` and ``neighbours``: how many clonotypes there are, and what is known of them."""
+"""``plait vdj cells``, ``diversity`` and ``neighbours``: chains of cells, and what clonotypes there are."""
 
 from __future__ import annotations
 
@@ -7,10 +7,36 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.options import OutputOption, SheetSource, Source, WholeNumber, model_named
+from plait.cli.options import OutputOption, RowProgress, SheetSource, Source, WholeNumber, model_named
 from plait.errors import InvalidInput
 
 _SOURCE = SheetSource()
+
+
+def cells(*inputs: Path, output: OutputOption, source: SheetSource = _SOURCE) -> None:
+    """Pair the chains of every cell.
+
+    Parameters
+    ----------
+    inputs
+        Tables with a cell_id: those of plait vdj annotate --cell, AIRR tables, or contig annotations of 10x.
+    output
+        The table to write, one row per cell: .parquet, .tsv, .tsv.gz or .tsv.zst.
+    source
+        What the inputs are. Cells of different repertoire_id are different cells; a file without one is a
+        repertoire.
+    """
+    from plait.reports.repertoire_text import cells_text
+    from plait.vdj.repertoires.cells import pair_cells
+
+    files = source.files(inputs)
+    if not files:
+        raise InvalidInput("inputs", found="no file", expected="tables with a cell_id")
+    with RowProgress("reading") as progress:
+        found = pair_cells(files, output, layout=source.choice, progress=progress)
+    print(cells_text(found, output), end="")
+
+
 _TABLES = Source()
 
 

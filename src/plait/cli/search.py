@@ -54,7 +54,7 @@ def search(
 ) -> None:
     """Search a database for sequences that are similar to those of a file.
 
-    Of each sequence one alignment is reported, the best; others in the same sequence are not.
+    Of each sequence one alignment is reported, the best; with --hits-per-target K up to K.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def search(
     columns
         Columns by BLAST's names, with commas between: qseqid, sseqid, pident, length, mismatch, gapopen,
         qstart, qend, sstart, send, evalue, bitscore (these are the usual ones), score, qlen, slen, nident,
-        positive, ppos, gaps, qcovs, qcovhsp, qseq, sseq, btop, cigar, stitle.
+        positive, ppos, gaps, qcovs, qcovhsp, qseq, sseq, btop, cigar, sstrand, stitle.
     settings
         What is searched for, and how.
     """

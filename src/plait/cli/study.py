@@ -74,7 +74,8 @@ class PgenParameters:
         A recombination model, by name or path (see plait vdj pgen): generation probabilities are computed and
         compared with path counts, and sharing with what they lead to expect. Without it there are none.
     model_calls
-        use: of junctions made with the V and J gene of the clonotype; ignore: with any genes of the model.
+        use: of junctions made with the V and J gene of the clonotype; ignore: with any genes of the model
+        (genes are left out of --key, then).
     """
 
     model: str | None = None
@@ -179,6 +180,7 @@ def study(
         How the work is done.
     """
     from plait.vdj.convergence.study import study as study_files
+    from plait.vdj.repertoires.sharing import SharingSettings
 
     alleles = germline_named(germline, anchors=anchors, repair_anchors=repair_anchors)
     recombination = None if pgen.model is None else model_named(pgen.model, repair_anchors=repair_anchors)
@@ -196,9 +198,7 @@ def study(
             layout=source.choice,
             subject=subject,
             shared_by=sharing.shared_by,
-            key=sharing.key,
-            mismatches=sharing.mismatches,
-            edits=sharing.edits,
+            sharing=SharingSettings(key=sharing.key, mismatches=sharing.mismatches, edits=sharing.edits),
             predictor_models=models_of(regression.models),
             regression=not regression.no_regression,
             lambdas=regression.lambdas,

@@ -433,7 +433,7 @@ _ZSTD_LEVEL = 1
 class Encoder(Protocol):
     """Turns text, piece by piece, into what stands in the file."""
 
-    def compress(self, data: bytes, /) -> bytes:
+    def compress(self, data: bytes | memoryview, /) -> bytes | memoryview:
         """Bytes to write now."""
         ...
 
@@ -451,7 +451,7 @@ def encoder(compression: str) -> Encoder:
 
 
 class _Plain:
-    def compress(self, data: bytes, /) -> bytes:
+    def compress(self, data: bytes | memoryview, /) -> bytes | memoryview:
         return data
 
     def flush(self) -> bytes:
@@ -466,7 +466,7 @@ class _ZstdFrames:
 
         self._codec = pa.Codec("zstd", compression_level=_ZSTD_LEVEL)
 
-    def compress(self, data: bytes, /) -> bytes:
+    def compress(self, data: bytes | memoryview, /) -> bytes:
         framed: bytes = self._codec.compress(data, asbytes=True)
         return framed
 
@@ -544,7 +544,7 @@ class TextOutput(WholeOrNot):
         self._encoder = encoder(suffix.removeprefix("."))
         self._file = AtomicFile(name)
 
-    def write(self, text: bytes) -> None:
+    def write(self, text: bytes | memoryview) -> None:
         """Append some text.
 
         FormatError if the disk is full, BrokenPipeError if whoever reads standard output has gone.
@@ -578,7 +578,7 @@ class TextOutput(WholeOrNot):
             self._pending.clear()
             self._put(self._encoder.compress(data))
 
-    def _put(self, data: bytes) -> None:
+    def _put(self, data: bytes | memoryview) -> None:
         if self._file is None:
             with _standard_output_errors():
                 _print(data)
@@ -587,7 +587,7 @@ class TextOutput(WholeOrNot):
                 self._file.stream.write(data)
 
 
-def _print(data: bytes) -> None:
+def _print(data: bytes | memoryview) -> None:
     sys.stdout.flush()
     buffer: BinaryIO = sys.stdout.buffer
     # Past Python's buffer, which would try again, and complain, at the end of a process whose disk is full.

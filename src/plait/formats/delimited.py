@@ -33,8 +33,8 @@ class DelimitedFile:
     Every cell is text, exactly as written: nothing is taken for a null or a number. The separator is the tab
     if the header has one, else the comma or semicolon. Quotes belong to the format where the separator is no
     tab or every name of the header is quoted; else they are ordinary characters. Lines end in LF or CRLF; a
-    leading byte order mark and lines before the header that begin with ``# `` are dropped. Blank lines hold
-    no row; they are passed over and counted.
+    leading byte order mark and lines before the header that begin with ``# `` or ``##`` are dropped. Blank
+    lines hold no row; they are passed over and counted.
 
     `header` names the columns where the text has no header line, which is separated by tabs; columns beyond
     are called ``column_5`` and so on. In `ragged` text, cells at the end of a line may be left out.
@@ -109,7 +109,9 @@ class DelimitedFile:
         with ByteSource(self.path, self.kind) as source:
             _, piece = next(self._pieces(source, _HEADER_PIECE_BYTES))
         lines = piece.split(b"\n")
-        while self._has_header and lines[self._told].startswith(b"# ") and len(lines) > self._told + 2:
+        while (
+            self._has_header and lines[self._told].startswith((b"# ", b"##")) and len(lines) > self._told + 2
+        ):
             self._told += 1
         number, line = self._told + 1, lines[self._told]
         if not line.strip():

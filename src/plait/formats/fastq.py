@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -24,13 +24,14 @@ class ReadBlock:
 
     `letters` (bases,) are upper-case IUPAC letters as bytes, U written as T; `starts` (n + 1,) is where each
     read begins, and the end of the last. `qualities` are Phred scores, 0 to 93, in the layout of `letters`;
-    None where the input has none.
+    None where the input has none. `headers` are whole, where they were asked for.
     """
 
     names: Sequence[str]
     letters: NDArray[np.uint8]
     starts: NDArray[np.int64]
     qualities: NDArray[np.uint8] | None = None
+    headers: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return self.starts.size - 1
@@ -69,7 +70,7 @@ class RawReads:
 
     `names` are the first words of headers. `letters` and `qualities` are bytes (bases,) of sequences and
     quality strings, `starts` (n + 1,) where each begins, and the end of the last; `lines` (n,) the 1-based
-    line on which each sequence begins.
+    line on which each sequence begins. `headers` are whole, where they were asked for.
     """
 
     path: object
@@ -79,6 +80,7 @@ class RawReads:
     starts: NDArray[np.int64]
     qualities: NDArray[np.uint8] | None
     lines: NDArray[np.int64]
+    headers: Sequence[str] | None = None
 
 
 def shown_name(name: str) -> str:
@@ -119,7 +121,8 @@ def checked_reads(raw: RawReads) -> tuple[ReadBlock, int]:
             raise _strange_letter(raw, int((letters == 0).argmax()))
         if scores.size and scores.max() > _LAST_QUALITY - QUALITY_OFFSET:
             raise _strange_quality(raw, given)
-    return ReadBlock(raw.names, letters, raw.starts, None if raw.qualities is None else scores), dots
+    qualities = None if raw.qualities is None else scores
+    return ReadBlock(raw.names, letters, raw.starts, qualities, raw.headers), dots
 
 
 def _place(raw: RawReads, at: int) -> tuple[int, str]:
@@ -232,19 +235,23 @@ def records_kernel(octets: Any, text: Any, marks: Any, ends: Any, out: Any) -> A
 
 
 def fastq_reads(
-    source: ByteSource, text: bytes, line: int, *, piece_bytes: int = _PIECE_BYTES
+    source: ByteSource, text: bytes, line: int, *, headers: bool = False, piece_bytes: int = _PIECE_BYTES
 ) -> Iterator[RawReads]:
     """Read the records of a FASTQ file: header, sequence, ``+`` and qualities, on one line each.
 
     Line ends may be LF or CRLF, in turn if need be; blank lines may follow the last record. What stands
     behind the ``+`` is not looked at. `text` was read already, from the first header on, which stands on the
-    1-based `line`; then `piece_bytes`, or as many as a record has, are looked at in one go. FormatError if a
-    record is incomplete or not laid out like this; it names the line.
+    1-based `line`; then `piece_bytes`, or as many as a record has, are looked at in one go. With `headers`
+    they are given whole, too. FormatError if a record is incomplete or not laid out like this; it names the
+    line.
     """
     path, first = source.path, 0
     while text:
         reads, used, wrong = _parse(path, first, line, text)
         if used:
+            if headers:
+                told = text[:used].decode("utf-8", "backslashreplace").split("\n")[:-1:4]
+                reads = replace(reads, headers=told)
             yield reads
             first += len(reads.names)
             line += 4 * len(reads.names)

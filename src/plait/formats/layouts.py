@@ -236,7 +236,7 @@ def _header_hint(layout: Layout, columns: Sequence[str], required: Sequence[tupl
     missing = layout.missing_of(columns, required)
     if any(name.lower() in lowered for field in missing for name in layout.accepted(field)):
         return "column names are matched exactly, including upper and lower case and blanks"
-    return "say where they are: --column junction=NAME --column v_call=NAME --column j_call=NAME"
+    return f"say where they are: {' '.join(f'--column {name}=NAME' for name in missing)}"
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -47,6 +47,7 @@ class RowGroupWidths:
         columns: list[str] | None,
     ) -> None:
         self._path = path
+        self._facts = file.metadata
         self._number = number
         self.row, self.pages = 0.0, 0
         group = file.metadata.row_group(number)
@@ -88,7 +89,9 @@ class RowGroupWidths:
             return dictionary.size
         import pyarrow.parquet as arrow_parquet
 
-        with arrow_parquet.ParquetFile(self._path, read_dictionary=[leaf.path], pre_buffer=False) as file:
+        with arrow_parquet.ParquetFile(
+            self._path, metadata=self._facts, read_dictionary=[leaf.path], pre_buffer=False
+        ) as file:
             values = next(file.iter_batches(1, [self._number], [leaf.path])).column(0)
         while not pa.types.is_dictionary(values.type):
             values = values.field(0) if pa.types.is_struct(values.type) else values.values

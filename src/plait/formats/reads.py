@@ -1,17 +1,17 @@
-"""Read sequencing reads, single or in pairs, as a stream of blocks; and take their molecular identifiers.
+"""Read sequencing reads, single or in pairs, as a stream of blocks; and take their barcodes.
 
-Unique molecular identifiers (UMIs) stand in names, or at places of the mates.
+Unique molecular identifiers (UMIs) and barcodes of cells stand in names or tags, or at places of the mates.
 
 Examples
 --------
->>> from plait.formats.reads import UmiPlace, open_reads
+>>> from plait.formats.reads import BarcodePlace, open_reads
 >>> with open_reads(
 ...     ["a_1.fastq.gz", "b_1.fastq.gz"], ["a_2.fastq.gz", "b_2.fastq.gz"]
 ... ) as files:  # doctest: +SKIP
 ...     for item in files:
 ...         print(item.file, item.first, len(item.reads), item.mates.lengths.mean())
->>> UmiPlace.parse("read1:0-12+read2:0-8").parts
-(UmiPart(mate=1, begin=0, end=12), UmiPart(mate=2, begin=0, end=8))
+>>> BarcodePlace.parse("read1:0-12+read2:0-8").parts
+(BarcodePart(mate=1, begin=0, end=12), BarcodePart(mate=2, begin=0, end=8))
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
-from typing import Final, NamedTuple
+from itertools import chain, groupby, pairwise
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ from plait.formats.fasta import (
 from plait.formats.fastq import RawReads, ReadBlock, checked_reads, fastq_reads, shown_name
 from plait.types import Closing
 
+T = TypeVar("T")
+
 _HEAD_BYTES: Final = 1 << 16
 _FASTA_RESIDUES: Final = 1 << 18
 #: As much as qualities leave room for in a record of FASTQ.
@@ -57,6 +59,7 @@ def slice_reads(reads: ReadBlock, first: int, last: int) -> ReadBlock:
         reads.letters[begin:end],
         reads.starts[first : last + 1] - begin,
         None if qualities is None else qualities[begin:end],
+        None if reads.headers is None else reads.headers[first:last],
     )
 
 
@@ -69,27 +72,32 @@ def join_reads(parts: Sequence[ReadBlock]) -> ReadBlock:
     starts = np.zeros(1 + sum(map(len, parts)), np.int64)
     np.cumsum(np.concatenate([part.lengths for part in parts]), out=starts[1:])
     qualities = [part.qualities for part in parts if part.qualities is not None]
+    headers = [part.headers for part in parts if part.headers is not None]
     return ReadBlock(
         Names.joined([part.names for part in parts]),
         np.concatenate([part.letters for part in parts]),
         starts,
         np.concatenate(qualities) if len(qualities) == len(parts) else None,
+        [*chain.from_iterable(headers)] if headers else None,
     )
 
 
 class ReadFile:
     """A file of reads.
 
-    `bytes_read` from disk and bases written as a dot (`dots`) are counted so far. FormatError if it is empty
-    or begins neither like FASTQ nor like FASTA.
+    `bytes_read` from disk and bases written as a dot (`dots`) are counted so far. With `headers` reads have
+    theirs. FormatError if the file is empty, begins neither like FASTQ nor like FASTA, or has no `headers`.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, headers: bool = False) -> None:
         self.path = path
+        self._headers = headers
         self.bytes_read = self.dots = 0
         self._kind = sequence_file_kind(path, _EXPECTED)
         with ByteSource(path, self._kind) as source:
             self._is_fasta = _start(source)[0].startswith(b">")
+        if headers and self._is_fasta:
+            raise FormatError(path, found="FASTA", expected="FASTQ, where tags are read from headers")
 
     def stream(self) -> ReadStream:
         """The reads from the first one on; to be closed."""
@@ -105,7 +113,7 @@ class ReadFile:
     def _fastq(self) -> Iterator[RawReads]:
         with ByteSource(self.path, self._kind) as source:
             text, line = _start(source)
-            for raw in fastq_reads(source, text, line):
+            for raw in fastq_reads(source, text, line, headers=self._headers):
                 self.bytes_read = source.bytes_read
                 yield raw
             self.bytes_read = source.bytes_read
@@ -226,14 +234,15 @@ def open_reads(
     mates: _Path | Sequence[_Path] | None = None,
     *,
     block_reads: int = 8192,
+    headers: bool = False,
 ) -> ReadFiles:
     """Open one or more files of reads.
 
     They are FASTQ or FASTA, plain, gzip (bgzip too) or zstd, told apart by content; nothing but their first
     bytes is read. `mates` are files of the second mates, one for each of `paths`. Letters may be of either
-    case; U is read as T and a dot as N. Qualities are Phred scores with 33 added. InvalidInput if `paths` is
-    empty, `mates` are not as many, a file is named twice, or `block_reads` is less than 1; FormatError if a
-    file is missing, empty, or not a file of reads.
+    case; U is read as T and a dot as N. Qualities are Phred scores with 33 added. With `headers` first mates
+    have theirs, of FASTQ. InvalidInput if `paths` is empty, `mates` are not as many, a file is named twice,
+    or `block_reads` is less than 1; FormatError if a file is missing, empty, or not a file of reads.
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     others = [mates] if isinstance(mates, str | os.PathLike) else mates and list(mates)
@@ -246,7 +255,7 @@ def open_reads(
             expected="one file of mates for each file of reads",
         )
     in_range("block_reads", block_reads, 1)
-    return ReadFiles(given, others or None, block_reads=block_reads)
+    return ReadFiles(given, others or None, block_reads=block_reads, headers=headers)
 
 
 class ReadFiles(Closing):
@@ -261,7 +270,9 @@ class ReadFiles(Closing):
     so far in this iteration; those of two files of mates are counted together.
     """
 
-    def __init__(self, paths: Sequence[_Path], mates: Sequence[_Path] | None, *, block_reads: int) -> None:
+    def __init__(
+        self, paths: Sequence[_Path], mates: Sequence[_Path] | None, *, block_reads: int, headers: bool
+    ) -> None:
         self.paths = list(paths)
         self.mate_paths = None if mates is None else list(mates)
         self.block_reads = block_reads
@@ -269,7 +280,7 @@ class ReadFiles(Closing):
         statuses, self.identities = identify(files)
         self._statuses = dict(zip(files, statuses, strict=True))
         self.total_bytes = sum(size for _, size, _ in self.identities)
-        self._files = [ReadFile(path) for path in paths]
+        self._files = [ReadFile(path, headers=headers) for path in paths]
         self._mate_files = [ReadFile(path) for path in mates or ()]
         self.counts = [ReadCounts() for _ in paths]
         self._running: Generator[ReadItem, None, None] | None = None
@@ -353,7 +364,7 @@ def _paired(
     if both < len(reads):
         raise _too_few(file.path, mate_file.path, first + both, reads.names[both])
     return (
-        ReadBlock(names, reads.letters, reads.starts, reads.qualities),
+        ReadBlock(names, reads.letters, reads.starts, reads.qualities, reads.headers),
         ReadBlock(names, mates.letters, mates.starts, mates.qualities),
     )
 
@@ -378,14 +389,19 @@ def _count(counts: ReadCounts, reads: ReadBlock, mates: ReadBlock | None) -> Non
 
 
 _EXPECTED_PLACE: Final = (
-    "name, name:REGEX with one group, or places such as read1:0-12 or read1:0-8+read2:0-8"
+    "name, name:REGEX with one group, tag:CB, or places such as read1:0-12 or read1:0-8+read2:0-8"
 )
 _PART: Final = re.compile(r"read([12]):([0-9]{1,9})-([0-9]{1,9})")
-#: Bases behind the last colon or underscore of a name; a number of the mate may follow.
-_LAST_PART: Final = r"[:_]([ACGTNacgtn]+(?:[+-][ACGTNacgtn]+)*)(?:/[12])?$"
+_TAG: Final = re.compile(r"tag:([A-Za-z][A-Za-z0-9])")
+#: Where names have barcodes: UMIs behind the last colon or underscore, where a number of the mate may follow;
+#: cells before the last underscore, or before the number of a contig of Cell Ranger.
+_IN_NAMES: Final = {
+    "umi": r"[:_]([ACGTNacgtn]+(?:[+-][ACGTNacgtn]+)*)(?:/[12])?$",
+    "cell": r"(?:^|_)([ACGTNacgtn]+(?:-\d+)?)_(?:contig_\d+|[ACGTNacgtn]+(?:/[12])?)$",
+}
 
 
-class UmiPart(NamedTuple):
+class BarcodePart(NamedTuple):
     """Bases ``begin:end`` of a mate, 1 or 2, from its start, 0-based and half-open."""
 
     mate: int
@@ -394,131 +410,156 @@ class UmiPart(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class UmiPlace:
-    """Where UMIs stand: in the names of reads, or at places of their mates.
+class BarcodePlace:
+    """Where UMIs, or the barcodes of cells, stand: in names or tags of reads, or at places of their mates.
 
-    `pattern` is a regular expression that is searched for in names, its group being the UMI; None for places.
-    Of several `parts` the bases are joined, one after the other.
+    `pattern` is a regular expression that is searched for in names, or in whole headers if `tagged`, its
+    group being the barcode; None for places. Of several `parts` the bases are joined, one after the other.
+    A UMI is bases in upper case alone, what names a `cell` stays as it is.
     """
 
     pattern: re.Pattern[str] | None
-    parts: tuple[UmiPart, ...] = ()
+    parts: tuple[BarcodePart, ...] = ()
+    tagged: bool = False
+    cell: bool = False
 
     @classmethod
-    def parse(cls, text: str) -> UmiPlace:
-        """The place that an option names.
+    def parse(cls, text: str, *, cell: bool = False) -> BarcodePlace:
+        """The place that an option names, of a UMI or of a cell.
 
-        It is ``name`` for the bases behind the last colon or underscore of a read's name; ``name:REGEX`` for
-        the group of a regular expression; ``read1:0-12`` for bases of the first mate, 0-based and half-open,
-        ``read2:0-8`` for bases of the second, and several such places with ``+`` between. InvalidInput if it
-        is none of these, the expression is wrong or has not exactly one group, or places are empty or
-        overlap.
+        It is ``name`` for the bases behind the last colon or underscore of a read's name (of cells: before
+        the last underscore, or before ``_contig_1``); ``name:REGEX`` for the group of a regular expression;
+        ``tag:CB`` for a tag ``CB:Z:...`` of the header; ``read1:0-12`` for bases of the first mate, 0-based
+        and half-open, ``read2:0-8`` for bases of the second, and several such places with ``+`` between.
+        InvalidInput if it is none of these, the expression is wrong or has not exactly one group, or places
+        are empty or overlap.
         """
+        what = "cell" if cell else "umi"
         if text == "name":
-            return cls(re.compile(_LAST_PART))
+            return cls(re.compile(_IN_NAMES[what]), cell=cell)
         if text.startswith("name:"):
-            return cls(_umi_pattern(text, text.removeprefix("name:")))
+            return cls(_pattern_in_names(text, text.removeprefix("name:"), what), cell=cell)
+        if tag := _TAG.fullmatch(text):
+            return cls(re.compile(rf"\s{tag[1]}:Z:(\S+)"), tagged=True, cell=cell)
         parts = []
         for word in text.split("+"):
             found = _PART.fullmatch(word.strip())
             if not found:
-                raise InvalidInput("umi", found=_shown_option(text), expected=_EXPECTED_PLACE)
-            part = UmiPart(*map(int, found.groups()))
+                raise InvalidInput(what, found=_shown_option(text), expected=_EXPECTED_PLACE)
+            part = BarcodePart(*map(int, found.groups()))
             if part.begin >= part.end:
                 raise InvalidInput(
-                    "umi",
+                    what,
                     found=f"{_shown_option(text)}, in which {part.begin}-{part.end} is empty",
                     expected="places that end behind their begin",
                 )
             parts.append(part)
-        ordered = sorted(parts)
-        for one, other in pairwise(ordered):
-            if one.mate == other.mate and other.begin < one.end:
-                raise InvalidInput("umi", found=_shown_option(text), expected="places that do not overlap")
-        return cls(None, tuple(parts))
+        if _overlap(parts):
+            raise InvalidInput(what, found=_shown_option(text), expected="places that do not overlap")
+        return cls(None, tuple(parts), cell=cell)
 
-    @property
-    def needs_mates(self) -> bool:
-        """Whether a part stands in the second mate."""
-        return any(part.mate == 2 for part in self.parts)
+    def check_mates(self, paired: bool) -> None:
+        """Check that there are mates if a part stands in the second one; InvalidInput if not."""
+        if not paired and any(part.mate == 2 for part in self.parts):
+            raise InvalidInput(
+                "cell" if self.cell else "umi",
+                found="a place in the second mates",
+                expected="files of second mates, or another place",
+            )
+
+
+def _overlap(parts: Iterable[BarcodePart]) -> bool:
+    return any(one.mate == other.mate and other.begin < one.end for one, other in pairwise(sorted(parts)))
 
 
 def _shown_option(text: str) -> str:
     return f"{text!r:.100}"
 
 
-def _umi_pattern(text: str, expression: str) -> re.Pattern[str]:
+def _pattern_in_names(text: str, expression: str, what: str) -> re.Pattern[str]:
     try:
         pattern = re.compile(expression)
     except (re.error, OverflowError, RecursionError) as error:
         told = f"{_shown_option(text)} ({error!s:.80})"
-        raise InvalidInput("umi", found=told, expected="a regular expression") from None
+        raise InvalidInput(what, found=told, expected="a regular expression") from None
     if pattern.groups != 1:
         raise InvalidInput(
-            "umi",
+            what,
             found=f"{_shown_option(text)} with {pattern.groups} groups",
-            expected="a regular expression with one group, which is the UMI",
+            expected="a regular expression with one group, which is the barcode",
             hint="write (?:...) for brackets that are no group",
         )
     return pattern
 
 
-class UmiReads(NamedTuple):
-    """Reads without their UMIs: first mates, or single reads, second mates, or None, and the UMI of each.
+class BarcodedReads(NamedTuple):
+    """Reads without their barcodes: first mates, or single reads, second mates, or None, and the barcodes.
 
-    UMIs are in upper case; empty where the name does not match, or a mate ends before the place does.
+    `barcodes` has a list for each place that was asked for, with a text for each read, empty where the name
+    or header does not match, or a mate ends before the place does.
     """
 
     reads: ReadBlock
     mates: ReadBlock | None
-    umis: list[str]
+    barcodes: list[list[str]]
 
 
-def take_umis(reads: ReadBlock, mates: ReadBlock | None, place: UmiPlace) -> UmiReads:
-    """Take the UMIs of reads, at `place`; one entry for each read, in order.
+def take_barcodes(reads: ReadBlock, mates: ReadBlock | None, places: Sequence[BarcodePlace]) -> BarcodedReads:
+    """Take the barcodes of reads, at each of `places`; one entry for each read, in order.
 
-    From a mate with a UMI all bases up to the end of the last place are cut away: what stands before or
+    From a mate with barcodes all bases up to the end of the last place are cut away: what stands before or
     between places (spacers, sample barcodes) is no part of the molecule either. Mates that are too short for
-    that stay as they are. InvalidInput if the UMI stands in the second mate and there is none.
+    that stay as they are. InvalidInput if a barcode stands in the second mate and there is none, or places
+    overlap.
     """
-    if place.pattern is not None:
-        return UmiReads(reads, mates, _umis_of_names(reads.names, place.pattern))
-    if place.needs_mates and mates is None:
-        raise InvalidInput(
-            "umi", found="a place in the second mate, of single reads", expected="a place in read1, or mates"
-        )
+    parts = [part for place in places for part in place.parts]
+    if _overlap(parts):
+        raise InvalidInput("cell", found="bases of the UMI", expected="places that do not overlap")
+    for place in places:
+        place.check_mates(mates is not None)
     blocks = {1: reads, 2: mates}
-    ends = {mate: max(p.end for p in parts) for mate, parts in groupby(sorted(place.parts), lambda p: p.mate)}
+    ends = {mate: max(p.end for p in own) for mate, own in groupby(sorted(parts), lambda p: p.mate)}
     known = np.ones(len(reads), np.bool_)
     for mate, end in ends.items():
         known &= _given(blocks[mate]).lengths >= end
+    found = []
+    for place in places:
+        if place.pattern is not None:
+            texts = reads.headers if place.tagged and reads.headers is not None else reads.names
+            found.append(_matched(texts, place))
+        else:
+            found.append(_cut(blocks, place.parts, known))
+    for mate, end in ends.items():
+        blocks[mate] = _without_start(_given(blocks[mate]), np.where(known, end, 0))
+    return BarcodedReads(_given(blocks[1]), blocks[2], found)
+
+
+def _cut(
+    blocks: Mapping[int, ReadBlock | None], parts: Iterable[BarcodePart], known: NDArray[np.bool_]
+) -> list[str]:
+    """Bases of mates at some places, joined; empty where not `known`."""
     columns = []
-    for part in place.parts:
+    for part in parts:
         block = _given(blocks[part.mate])
         columns.append(block.letters[block.starts[:-1][known, None] + np.arange(part.begin, part.end)])
     bases = np.concatenate(columns, axis=1)
     text, width = bases.tobytes().decode("ascii"), bases.shape[1]
-    umis = [""] * len(reads)
+    found = [""] * known.size
     for number, index in enumerate(np.flatnonzero(known).tolist()):
-        umis[index] = text[number * width : (number + 1) * width]
-    for mate, end in ends.items():
-        blocks[mate] = _without_start(_given(blocks[mate]), np.where(known, end, 0))
-    return UmiReads(_given(blocks[1]), blocks[2], umis)
+        found[index] = text[number * width : (number + 1) * width]
+    return found
 
 
-def _given(block: ReadBlock | None) -> ReadBlock:
-    assert block is not None
-    return block
+def _given(value: T | None) -> T:
+    assert value is not None
+    return value
 
 
-def _umis_of_names(names: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
-    umis = []
-    for name in names:
-        found = pattern.search(name)
-        # A group that is left out of a match is None.
-        umi = (found and found.group(1)) or ""
-        umis.append(umi.upper().replace("+", "").replace("-", ""))
-    return umis
+def _matched(texts: Sequence[str], place: BarcodePlace) -> list[str]:
+    found = (_given(place.pattern).search(text) for text in texts)
+    # A group that is left out of a match is None.
+    barcodes = [(one and one.group(1)) or "" for one in found]
+    return barcodes if place.cell else [umi.upper().replace("+", "").replace("-", "") for umi in barcodes]
 
 
 def _without_start(reads: ReadBlock, cuts: NDArray[np.int64]) -> ReadBlock:

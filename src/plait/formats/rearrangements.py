@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from plait.errors import FormatError, InvalidInput
@@ -45,7 +46,7 @@ from plait.formats.layouts import (
     layout_of,
 )
 from plait.formats.parquet import ParquetInput
-from plait.formats.sheets import SampleSheet, subject_names
+from plait.formats.sheets import SampleSheet, file_names
 from plait.types import Closing
 
 _LOG: Final = logging.getLogger(__name__)
@@ -114,9 +115,10 @@ def _one_block(parts: list[pa.RecordBatch], rows: int) -> pa.RecordBatch:
 def union_schema(files: Sequence[tuple[str | os.PathLike[str], pa.Schema]]) -> pa.Schema:
     """Columns of all files (path and schema of each) in the order of first appearance.
 
-    A column that is text in one file and whole numbers in another becomes text, which loses nothing. Whole
-    numbers of several widths become int64, floating ones float64. Every column may be null, as a file may
-    lack it. FormatError if the files hold a column in types that cannot be joined without loss.
+    A column that is text in one file and whole numbers or truth values in another becomes text, which loses
+    nothing; truth values are T and F there, as AIRR writes them. Whole numbers of several widths become
+    int64, floating ones float64. Every column may be null, as a file may lack it. FormatError if the files
+    hold a column in types that cannot be joined without loss.
     """
     chosen: dict[str, pa.DataType] = {}
     first: dict[str, str | os.PathLike[str]] = {}
@@ -148,7 +150,9 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         if place < 0:
             arrays.append(pa.nulls(batch.num_rows, field.type))
         else:
-            arrays.append(batch.column(place).cast(field.type))
+            column = batch.column(place)
+            to_text = kinds.is_boolean(column.type) and is_text(field.type)
+            arrays.append(pc.if_else(column, "T", "F") if to_text else column.cast(field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -158,6 +162,8 @@ def _joined(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
         return a
     if kinds.is_null(a):
         return b
+    if kinds.is_boolean(a) + kinds.is_boolean(b) + is_text(a) + is_text(b) == 2:
+        return pa.string()
     if all(is_text(kind) or kinds.is_integer(kind) for kind in (a, b)):
         if is_text(a) or is_text(b):
             return pa.string()
@@ -257,7 +263,7 @@ def open_rearrangements(
     layout: LayoutChoice = AUTO,
     block_rows: int,
     block_bytes: int = MOST_BYTES,
-    named_subjects: bool = False,
+    named: str | None = None,
 ) -> RearrangementReader:
     """Open one or more tables of rearrangements; their headers are read, their rows are not.
 
@@ -269,7 +275,7 @@ def open_rearrangements(
 
     `layout` is the name of one, see `plait.formats.layouts.LAYOUTS`, ``"auto"``, or a mapping of AIRR fields
     to column names. `paths` may be a `SampleSheet`: its columns are added to the rows of its files. With
-    `named_subjects`, the rows of a file that does not say whose they are belong to a subject of its name. A
+    `named`, as subject_id, a file without this field has its own name there. A
     block ends after `block_rows` rows, and after `block_bytes` bytes, too. InvalidInput if `paths` is empty,
     a file is named twice, the layout unknown or `block_rows` less than 1; FormatError if a file is missing,
     empty, not a table, or lacks a column that the layout requires.
@@ -280,7 +286,7 @@ def open_rearrangements(
     if block_rows < 1:
         raise InvalidInput("block_rows", found=block_rows, expected="at least 1")
     return RearrangementReader(
-        given, layout=layout, block_rows=block_rows, block_bytes=block_bytes, named_subjects=named_subjects
+        given, layout=layout, block_rows=block_rows, block_bytes=block_bytes, named=named
     )
 
 
@@ -320,20 +326,21 @@ def _table_of(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
     return found[0] if found else path
 
 
-def _with_subjects(
+def _with_names(
+    field: str,
     paths: Sequence[str | os.PathLike[str]],
     opened: Sequence[tuple[InputFile, Layout]],
     facts: Sequence[Mapping[str, str]],
 ) -> list[Mapping[str, str]]:
-    """The facts of files, with a subject called as the file where nothing says whose rows they are."""
+    """The facts of files, with the name of the file as a field where nothing says it."""
     unsaid = [
         path
         for path, (file, layout), told in zip(paths, opened, facts, strict=True)
-        if "subject_id" not in {*told, *layout.given(file.schema.names)}
+        if field not in {*told, *layout.given(file.schema.names)}
     ]
-    names = {os.fspath(path): name for path, name in zip(unsaid, subject_names(unsaid), strict=True)}
+    names = {os.fspath(path): name for path, name in zip(unsaid, file_names(unsaid, field), strict=True)}
     return [
-        {"subject_id": names[os.fspath(path)], **told} if os.fspath(path) in names else told
+        {field: names[os.fspath(path)], **told} if os.fspath(path) in names else told
         for path, told in zip(paths, facts, strict=True)
     ]
 
@@ -364,7 +371,7 @@ class RearrangementReader(Closing):
         block_rows: int,
         block_bytes: int = MOST_BYTES,
         required: Sequence[tuple[str, ...]] = (),
-        named_subjects: bool = False,
+        named: str | None = None,
     ) -> None:
         if not isinstance(layout, Layout):
             check_layout(layout)
@@ -380,8 +387,8 @@ class RearrangementReader(Closing):
         for path, (_, found) in zip(paths, opened, strict=True):
             if found.names != "airr":
                 _tell(os.fspath(path), found.description)
-        if named_subjects:
-            facts = _with_subjects(paths, opened, facts)
+        if named is not None:
+            facts = _with_names(named, paths, opened, facts)
         own = [] if isinstance(layout, str | Layout) else [f"{k}={v}" for k, v in layout.items()]
         self.recognised = " ".join([", ".join(sorted({found.name for _, found in opened})), *own])
         converted = [ConvertedFile(*one, told) for one, told in zip(opened, facts, strict=True)]

@@ -35,16 +35,17 @@ def sample_name(path: str | os.PathLike[str]) -> str:
     return _SUFFIXES.sub("", name) or name
 
 
-def subject_names(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Subjects called as their files; InvalidInput if two would be one that nobody asked for."""
+def file_names(paths: Iterable[str | os.PathLike[str]], field: str) -> list[str]:
+    """Subjects, or another field, called as files; InvalidInput if two would be one that nobody asked for."""
     names = [sample_name(path) for path in paths]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
+        what = field.removesuffix("_id")
         raise InvalidInput(
             "paths",
-            found=f"several files that would be the subject {repeated[0]!r}",
-            expected="files with different names, or that say whose rows they have",
-            hint="name the subjects in a sheet (--sheet)",
+            found=f"several files that would be the {what} {repeated[0]!r}",
+            expected=f"files with different names, or that say the {what} of their rows",
+            hint=f"name them in a sheet (--sheet), in a column {field}",
         )
     return names
 

@@ -165,6 +165,8 @@ _BINARY: Final = (kinds.is_binary, kinds.is_large_binary, kinds.is_binary_view, 
 TABLE_SUFFIXES: Final = (".parquet", ".tsv", ".tsv.gz", ".tsv.zst")
 
 _ZSTD_LEVEL = 1
+#: Bytes of the dictionary of a column, which has none if it would take more: that costs time and room.
+_DICTIONARY_BYTES = 1 << 15
 
 
 def open_table(
@@ -242,7 +244,11 @@ class _ParquetTable(TableWriter):
         try:
             with output_errors(path):
                 self._writer = arrow_parquet.ParquetWriter(
-                    self._file.stream, schema, compression="zstd", compression_level=_ZSTD_LEVEL
+                    self._file.stream,
+                    schema,
+                    compression="zstd",
+                    compression_level=_ZSTD_LEVEL,
+                    dictionary_pagesize_limit=_DICTIONARY_BYTES,
                 )
         except BaseException:
             self._file.discard()

@@ -24,6 +24,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import gc
 import importlib
 import importlib.util
 import os
@@ -97,6 +98,8 @@ def __getattr__(name: str) -> Any:
 # compiler keep a schedule's arrays in registers across the calls of its small bodies. Entry points for C,
 # which nobody calls, would take a third of the time to compile.
 _OPTIONS = {"_nrt": False, "forceinline": True, "no_cfunc_wrapper": True}
+#: Nor has Python to call what is called without Numba.
+_UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 _Select = Callable[..., Callable[..., Any] | None]
 
@@ -319,8 +322,9 @@ class _Kernel:
         self, stem: str, args: tuple[Any, ...], found: _native.Signature | None
     ) -> _native.NativeCode | None:
         """Compile for these types; or load what another process has compiled meanwhile."""
+        file = Path(f"{stem}.o")
         with alone(Path(f"{stem}.lock"), self.name):
-            code = _native.load(Path(f"{stem}.o"), found) if found is not None else None
+            code = _native.load(file, found) if found is not None else None
             if code is not None:
                 return code
             dispatcher = self.dispatcher
@@ -328,22 +332,89 @@ class _Kernel:
             if _reloaded(Path(f"{stem}.numba"), dispatcher, kinds):
                 return None
             with compiling(self.name):
-                dispatcher.compile(kinds)
-            compiled = dispatcher.overloads[kinds]
-            if found is None or not _native.save(Path(f"{stem}.o"), found, compiled):
-                _keep(Path(f"{stem}.numba"), kinds, compiled)
-        return None
+                if found is not None and _native.KEPT:
+                    compiled = _compile(_dispatcher(self.py_func, **_UNWRAPPED), kinds)
+                    if _native.save(file, found, compiled):
+                        code = _native.load(file, found)
+                if code is None:
+                    compiled = _compile(dispatcher, kinds)
+                    _keep(Path(f"{stem}.numba"), kinds, compiled)
+        return code
 
     @property
     def dispatcher(self) -> Any:
-        """Numba's compiled function."""
+        """Numba's compiled function, for what only Numba can call."""
         with _Compiler.lock:
             if self._dispatcher is None:
-                import numba
-
-                prepare()
-                self._dispatcher = numba.njit(nogil=True, _nrt=False)(self.py_func)
+                self._dispatcher = _dispatcher(self.py_func)
         return self._dispatcher
+
+
+def _dispatcher(function: Callable[..., Any], **options: Any) -> Any:
+    import numba
+
+    prepare()
+    return numba.njit(nogil=True, _nrt=False, **options)(function)
+
+
+@functools.cache
+def _body_library() -> Any:
+    """The class of what Numba makes of a body: code to be linked into a kernel, never run by itself.
+
+    Numba would make machine code of it all the same. It does optimise every body with all that it calls, and
+    the kernel again: with fewer passes over bodies, kernels of the chain or of cubes are up to 10 % slower.
+    """
+    from numba.core.codegen import JITCodeLibrary
+
+    class Codegen:
+        """That of the kernel, but without addresses: a body has none."""
+
+        def __init__(self, codegen: Any) -> None:
+            self._codegen = codegen
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._codegen, name)
+
+        def set_env(self, *_: object) -> None:
+            pass
+
+    class Body(JITCodeLibrary):  # type: ignore[misc]
+        @property
+        def codegen(self) -> Any:
+            return Codegen(self._codegen)
+
+        def get_pointer_to_function(self, name: str) -> int:
+            return 0
+
+        def _finalize_final_module(self) -> None:
+            self._finalize_dynamic_globals()
+            self._finalized = True
+
+    return Body
+
+
+def _compile(dispatcher: Any, kinds: tuple[Any, ...]) -> Any:
+    """What Numba compiles for these types."""
+    from numba.core.compiler_lock import global_compiler_lock
+
+    codegen, own = dispatcher.targetctx.codegen(), dispatcher.py_func.__qualname__
+    make, body = codegen.create_library, _body_library()
+
+    def create_library(name: str, **options: Any) -> Any:
+        return make(name, **options) if name == own else body(codegen, name, **options)
+
+    with global_compiler_lock:
+        collecting = gc.isenabled()
+        # It makes a million objects and little garbage: looking for that takes a tenth of the time.
+        gc.disable()
+        codegen.create_library = create_library
+        try:
+            dispatcher.compile(kinds)
+        finally:
+            del codegen.create_library
+            if collecting:
+                gc.enable()
+    return dispatcher.overloads[kinds]
 
 
 def _keep(file: Path, kinds: tuple[Any, ...], compiled: Any) -> None:

@@ -16,9 +16,9 @@ import functools
 import hashlib
 import json
 import os
-import re
 import stat
 import struct
+import sys
 import tempfile
 from pathlib import Path
 from threading import Lock
@@ -46,8 +46,8 @@ _C_LIBRARY = (
     *("ceil", "floor", "rint", "round", "trunc", "sqrt", "fma", "fmax", "fmin"),
 )
 _LOADING = Lock()
-#: A name in LLVM's text.
-_NAME = re.compile(r'@(?:"([^"]*)"|([-$.\w]+))')
+#: Whether `save` keeps anything here: it knows the objects of ELF.
+KEPT = sys.platform not in ("darwin", "win32")
 _SUM_BYTES = 16
 #: Kind of an ELF section.
 _SYMBOL_TABLE = 2
@@ -205,15 +205,14 @@ def _target() -> Any:
     return llvm.Target.from_default_triple()
 
 
-def _link(names: list[str]) -> None:
-    """Tell LLVM where functions are; its linker does not look into the process by itself."""
+def _link() -> None:
+    """Tell LLVM where the C library's functions are; its linker does not look into the process by itself."""
     import llvmlite.binding as llvm
 
     process = ctypes.CDLL(None)
-    for name in names:
+    for name in _C_LIBRARY:
         if llvm.address_of_symbol(name) is None:
-            # The object holds a wrapper, too, by which Python would call it. What that needs of Numba has to
-            # have an address, or nothing would be linked; Numba, when it is imported, puts its own there.
+            # Without an address for each that it names, an object would not be linked.
             function = getattr(process, name, None) or process.abort
             llvm.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
 
@@ -233,8 +232,8 @@ def load(file: Path, found: Signature, *, installed: bool = False) -> NativeCode
     with _LOADING:
         try:
             target = _target()
-            _link([*_C_LIBRARY, *told["outside"]])
-        except (AttributeError, KeyError, OSError, TypeError):
+            _link()
+        except (AttributeError, OSError, TypeError):
             # A system that does not tell where its C library is.
             return None
         # An engine owns its machine: one that another engine uses, too, would be gone with the first of them.
@@ -258,20 +257,13 @@ def save(file: Path, found: Signature, compiled: Any) -> bool:
         return False
     try:
         _, _, (code, _) = compiled.library.serialize_using_object_code()
-        called, declared = _calls(compiled.library._final_module)
         outside = _undefined(code)
     except Exception:
         # Numba keeps no code of what it has itself been given.
         return False
-    # LLVM itself may call functions that the module does not.
-    if outside is None or not (called | outside - declared) <= set(_C_LIBRARY):
+    if outside is None or not outside <= set(_C_LIBRARY):
         return False
-    facts = {
-        "symbol": described.llvm_func_name,
-        "types": found.types,
-        "result": result,
-        "outside": sorted(outside),
-    }
+    facts = {"symbol": described.llvm_func_name, "types": found.types, "result": result}
     write(file, json.dumps(facts).encode() + b"\n" + code)
     return True
 
@@ -297,19 +289,6 @@ def _undefined(code: bytes) -> set[str] | None:
                 end = code.index(b"\0", names + name)
                 found.add(code[names + name : end].decode())
     return found
-
-
-def _calls(module: Any) -> tuple[set[str], set[str]]:
-    """Functions outside a module that it calls, but for the wrapper for Python; and all names it declares."""
-    functions = {function.name for function in module.functions if function.is_declaration}
-    variables = {variable.name for variable in module.global_variables if variable.is_declaration}
-    called: set[str] = set()
-    # Its text is read: asking for every operand of every instruction would take a tenth of a compilation.
-    for function in module.functions:
-        if function.is_declaration or function.name.startswith(("_ZN7cpython", "cfunc.")):
-            continue
-        called.update(quoted or plain for quoted, plain in _NAME.findall(str(function)))
-    return {name for name in called & functions if not name.startswith("llvm.")}, functions | variables
 
 
 def _result_types(kind: Any) -> str | None:

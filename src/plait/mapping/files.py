@@ -34,6 +34,7 @@ from plait.mapping.hits import (
     bam_alignments_kernel,
     cigars,
     hit_table,
+    joined,
     no_hits,
     pam_texts,
     queries,
@@ -185,7 +186,7 @@ class _KeptHits:
             yield pickle.load(self._file)
 
 
-def _records(kept: _KeptHits, finder: Finder, kind: type[RecordFormat]) -> Iterator[bytes]:
+def _records(kept: _KeptHits, finder: Finder, kind: type[RecordFormat]) -> Iterator[bytes | memoryview]:
     """SAM or BAM: hits in the order of the texts, the first of a pattern's best as its primary record.
 
     Patterns without hits come last.
@@ -217,7 +218,8 @@ def _records(kept: _KeptHits, finder: Finder, kind: type[RecordFormat]) -> Itera
     nothing = Records(
         missing, np.zeros(missing.size, np.int64), ~every, every, np.ones(missing.size, np.int64)
     )
-    yield form.encode(block(_as_loci(no_hits(), 3)), nothing) + form.end()
+    yield form.encode(block(_as_loci(no_hits(), 3)), nothing)
+    yield form.end()
 
 
 def _repeated(names: Sequence[str]) -> str:
@@ -287,12 +289,28 @@ def count_table(patterns: Sequence[Pattern], statuses: Sequence[str], totals: An
     return pa.record_batch(columns)
 
 
+def in_windows(found: Iterable[tuple[Named, HitRows]], longest: int) -> Iterator[tuple[Named, HitRows]]:
+    """Hits that come in order: forward ones once, with all backward ones of their products.
+
+    Those are held of which a product of so many letters may have its other end in hits to come.
+    """
+    held = no_hits()
+    for blocks, own in found:
+        rows = joined([held, own])
+        waiting = np.zeros(len(rows), np.bool_)
+        if len(rows):
+            waiting = (rows.sequence == rows.sequence[-1]) & (rows.start + longest >= rows.start[-1])
+        held = rows.taken(waiting)
+        yield blocks, rows.taken(~waiting | (rows.strand == 1))
+    yield blocks, held
+
+
 def product_table(
     rows: HitRows, patterns: Sequence[Pattern], names: Sequence[str], longest: int
 ) -> pa.RecordBatch:
     """Pairs of hits that look at each other, of a sequence each, up to `longest` letters from end to end.
 
-    `rows` are those of whole sequences, in order.
+    `rows`, in order, have all backward hits that products of the forward ones may have.
     """
     import pyarrow as pa
 
@@ -488,8 +506,9 @@ def _tables(
     count = done = 0
     names: list[str] = []
     schema = table(no_hits(), [], 0).schema
+    found = found_in(finder, texts, whole=what == "barcodes")
     with open_batches(output, schema, format, *facts) as write:
-        for blocks, own in found_in(finder, texts, whole=True):
+        for blocks, own in found if what == "barcodes" else in_windows(found, longest):
             batch = table(own, blocks.names, done)
             done, names = finder.begun, blocks.names
             count += batch.num_rows

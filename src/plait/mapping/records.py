@@ -420,7 +420,7 @@ class RecordFormat(ABC):
         """What stands before the first record."""
         return b""
 
-    def encode(self, block: MappedReads, found: Records | None = None) -> bytes:
+    def encode(self, block: MappedReads, found: Records | None = None) -> bytes | memoryview:
         """Records of some reads, of all their loci if not told which."""
         found = records_of(block) if found is None else found
         names = Names.of(block.reads.names)
@@ -428,7 +428,8 @@ class RecordFormat(ABC):
             _check_names(names)
         given = self._columns(block, names)
         stretches = pairwise([*range(0, found.read.size, _MOST_ROWS), found.read.size])
-        return b"".join(self._records(given, _some(found, slice(a, b))) for a, b in stretches)
+        parts = [self._records(given, _some(found, slice(a, b))) for a, b in stretches]
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def end(self) -> bytes:
         """What stands behind the last record."""
@@ -462,14 +463,14 @@ class RecordFormat(ABC):
             *loci,
         )
 
-    def _records(self, given: Columns, found: Records) -> bytes:
+    def _records(self, given: Columns, found: Records) -> memoryview:
         hits = found.hit[found.mapped]
         room = _NUMBERS * found.read.size + int(np.diff(given.name_starts)[found.read].sum())
         room += int(np.diff(given.contig_starts)[given.contig[hits]].sum())
         room += 2 * int(np.diff(given.starts)[found.read[found.primary]].sum())
         room += int((_RUN_BYTES * given.run_counts[hits] + given.difference_sizes[hits]).sum())
         out = np.empty((1, room), np.uint8)
-        return out[0, : self.write(given, found, self.mapq == "unique", out)].tobytes()
+        return out[0, : self.write(given, found, self.mapq == "unique", out)].data
 
 
 def _check_names(names: Names) -> None:
@@ -546,7 +547,7 @@ class BamFormat(SamFormat):
         return bgzf(super().encode(block, found))
 
 
-def bgzf(data: bytes) -> bytes:
+def bgzf(data: bytes | memoryview) -> bytes:
     """Bytes as blocks of BGZF, each a gzip member that says how long it is."""
     zlib, parts = fast_zlib(), []
     for first in range(0, len(data), _BLOCK_BYTES):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.alphabets import COMPLEMENT_MASK, IUPAC_MASK, encode
-from plait.devices.target import Target, interpreted, resolve
+from plait.devices.target import Target, interpreted, over_threads, resolve
 from plait.dp.bitparallel.launches import (
     EDIT_ENDS,
     MARGIN,
@@ -50,8 +50,10 @@ Strands = Literal["both", "+", "-"]
 Report = Literal["loci", "ends", "best"]
 #: Most letters of the text that are left out of an alignment, or added to it.
 _MOST_BULGES: Final = 8
-#: Hits that are aligned together, and those of a block above which the next ones are smaller.
+#: Hits that are aligned together, by a thread of several at least, and those of a block above which the next
+#: ones are smaller.
 _HITS_AT_A_TIME: Final = 1 << 17
+_FEWEST_HITS: Final = 1 << 12
 _MANY_HITS: Final = 1 << 20
 #: Letters of a block that are looked at for what is no nucleotide.
 _LOOKED_AT: Final = 1 << 16
@@ -563,11 +565,12 @@ class Finder:
         found, place, count = self.target.launch(SITE_MATCHES, batch)
         place = place - MARGIN
         whose = block.records_of(place)
-        parts = [
-            self._best_paths(block, group, side, among, (found[own], place[own], whose[own]), batch)
-            for own in _parts(found.size)
-        ]
-        return joined(parts), count
+
+        def paths(own: slice) -> HitRows:
+            return self._best_paths(block, group, side, among, (found[own], place[own], whose[own]), batch)
+
+        threads = self.target.threads
+        return joined(over_threads(threads, list(_parts(found.size, threads)), paths)), count
 
     def _best_paths(
         self,
@@ -710,10 +713,11 @@ class Finder:
         )
 
 
-def _parts(hits: int) -> Iterator[slice]:
+def _parts(hits: int, threads: int = 1) -> Iterator[slice]:
     """Stretches of so many hits, one at least."""
-    for first in range(0, max(hits, 1), _HITS_AT_A_TIME):
-        yield slice(first, first + _HITS_AT_A_TIME)
+    step = min(_HITS_AT_A_TIME, max(hits // threads + 1, _FEWEST_HITS))
+    for first in range(0, max(hits, 1), step):
+        yield slice(first, first + step)
 
 
 def _steps_of_runs(runs: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.uint8]:

@@ -135,54 +135,62 @@ def sample(kind: Any, word: Any, unit: Any) -> Any:
     """A number of some distribution, made of one word."""
 
 
+#: Coefficients of AS 241, of the highest powers first: middle and tails, above and below the line.
+_MIDDLE_TOP = (
+    *(2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4),
+    *(1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080e0),
+)
+_MIDDLE_LOW = (
+    *(5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4),
+    *(5.3941960214247511077e3, 6.8718700749205790830e2, 4.2313330701600911252e1, 1.0),
+)
+_TAIL_TOP = (
+    *(
+        7.74545014278341407640e-4,
+        2.27238449892691845833e-2,
+        2.41780725177450611770e-1,
+        1.27045825245236838258e0,
+    ),
+    *(3.64784832476320460504e0, 5.76949722146069140550e0, 4.63033784615654529590e0, 1.42343711074968357734e0),
+)
+_TAIL_LOW = (
+    *(
+        1.05075007164441684324e-9,
+        5.47593808499534494600e-4,
+        1.51986665636164571966e-2,
+        1.48103976427480074590e-1,
+    ),
+    *(6.89767334985100004550e-1, 1.67638483018380384940e0, 2.05319162663775882187e0, 1.0),
+)
+
+
+@shared
+def _quotient(top: Any, low: Any, r: Any) -> Any:
+    """Quotient of two polynomials."""
+    above, below = 0.0, 0.0
+    for k in range(8):
+        above = above * r + top[k]
+        below = below * r + low[k]
+    return above / below
+
+
 @shared
 def normal_quantile(p: Any) -> Any:
     """Where the normal distribution reaches `p`, at least 2^-33 and at most 1 - 2^-33.
 
-    Wichura 1988, *Applied Statistics* 37: 477-484, AS 241, without the tails that 32 bits do not reach.
+    Wichura 1988, *Applied Statistics* 37: 477-484, AS 241, without the tails that 32 bits do not reach, and
+    a step of Newton's method: the former is up to five units of the last place off.
     """
     q = p - 0.5
     if abs(q) <= 0.425:
-        r = 0.180625 - q * q
-        top = 2.5090809287301226727e3
-        top = top * r + 3.3430575583588128105e4
-        top = top * r + 6.7265770927008700853e4
-        top = top * r + 4.5921953931549871457e4
-        top = top * r + 1.3731693765509461125e4
-        top = top * r + 1.9715909503065514427e3
-        top = top * r + 1.3314166789178437745e2
-        top = top * r + 3.3871328727963666080e0
-        low = 5.2264952788528545610e3
-        low = low * r + 2.8729085735721942674e4
-        low = low * r + 3.9307895800092710610e4
-        low = low * r + 2.1213794301586595867e4
-        low = low * r + 5.3941960214247511077e3
-        low = low * r + 6.8718700749205790830e2
-        low = low * r + 4.2313330701600911252e1
-        found = q * (top / (low * r + 1.0))
-        # Newton's step: what was found so is up to five units of the last place off.
+        found = q * _quotient(_MIDDLE_TOP, _MIDDLE_LOW, 0.180625 - q * q)
         wrong = 0.5 * math.erf(found * _HALF_ROOT) - q
-        return found - wrong * (_ROOT_OF_TURN * math.exp(0.5 * found * found))
-    tail = p if q < 0.0 else 1.0 - p
-    r = math.sqrt(-math.log(tail)) - 1.6
-    top = 7.74545014278341407640e-4
-    top = top * r + 2.27238449892691845833e-2
-    top = top * r + 2.41780725177450611770e-1
-    top = top * r + 1.27045825245236838258e0
-    top = top * r + 3.64784832476320460504e0
-    top = top * r + 5.76949722146069140550e0
-    top = top * r + 4.63033784615654529590e0
-    top = top * r + 1.42343711074968357734e0
-    low = 1.05075007164441684324e-9
-    low = low * r + 5.47593808499534494600e-4
-    low = low * r + 1.51986665636164571966e-2
-    low = low * r + 1.48103976427480074590e-1
-    low = low * r + 6.89767334985100004550e-1
-    low = low * r + 1.67638483018380384940e0
-    low = low * r + 2.05319162663775882187e0
-    found = top / (low * r + 1.0)
-    found += (0.5 * math.erfc(found * _HALF_ROOT) - tail) * (_ROOT_OF_TURN * math.exp(0.5 * found * found))
-    return -found if q < 0.0 else found
+    else:
+        tail = p if q < 0.0 else 1.0 - p
+        size = _quotient(_TAIL_TOP, _TAIL_LOW, math.sqrt(-math.log(tail)) - 1.6)
+        wrong = tail - 0.5 * math.erfc(size * _HALF_ROOT)
+        found, wrong = (-size, -wrong) if q < 0.0 else (size, wrong)
+    return found - wrong * (_ROOT_OF_TURN * math.exp(0.5 * found * found))
 
 
 class Draws(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from plait.random.draws import (
 )
 
 FIRST, SECOND = 4294967087, 4294944443
+_FIRST, _SECOND, _WHOLE = float(FIRST), float(SECOND), 1.5 * 2**52
 _RINGS: Final = Modular(0, 1, FIRST), Modular(0, 1, SECOND)
 #: One step of either half, on the three last values, oldest first.
 _STEPS: Final = (
@@ -45,89 +46,43 @@ _LEAST, _STRETCH = TILE, 1 << 16
 _STREAM, _SUBSTREAM = 2**127, 2**76
 
 
-class Numbers(NamedTuple):
-    """Constants of the step, in all lanes.
-
-    Adding `whole`, 1.5 * 2^52, and taking it away again rounds to a whole number.
-    """
-
-    first: Any
-    first_inverse: Any
-    second: Any
-    second_inverse: Any
-    p_older: Any
-    p_oldest: Any
-    q_last: Any
-    q_oldest: Any
-    whole: Any
-    zero: Any
-
-
-#: The constants, as numbers.
-NUMBERS: Final = Numbers(
-    float(FIRST), 1 / FIRST, float(SECOND), 1 / SECOND,
-    1403580.0, 810728.0, 527612.0, 1370589.0, 1.5 * 2**52, 0.0,
-)  # fmt: skip
-
-
 @shared
-def _remainder(numbers: Any, value: Any, modulus: Any, inverse: Any) -> Any:
+def _remainder(lanes: Any, value: Any, modulus: Any, inverse: Any) -> Any:
     """A residue of a whole number below 2^53, no further from 0 than half the modulus and 1.
 
     All products are whole numbers below 2^53, so that floats hold them; which of two quotients is found
-    does not matter.
+    does not matter. Adding 1.5 * 2^52 and taking it away again rounds to a whole number.
     """
-    quotient = value * inverse + numbers.whole - numbers.whole
-    return value - quotient * modulus
+    whole = splat(lanes, _WHOLE)
+    quotient = value * splat(lanes, inverse) + whole - whole
+    return value - quotient * splat(lanes, modulus)
 
 
 @shared
-def step(numbers: Any, state: Any) -> Any:
+def step(lanes: Any, state: Any) -> Any:
     """The next state, and the word of it: 1 to m1, which stands for 0."""
     p0, p1, p2, q0, q1, q2 = state
-    p = _remainder(
-        numbers, numbers.p_older * p1 - numbers.p_oldest * p0, numbers.first, numbers.first_inverse
-    )
-    q = _remainder(
-        numbers, numbers.q_last * q2 - numbers.q_oldest * q0, numbers.second, numbers.second_inverse
-    )
-    positive = select(greater(numbers.zero, p), p + numbers.first, p)
-    other = select(greater(numbers.zero, q), q + numbers.second, q)
-    word = positive - other
-    return (p1, p2, p, q1, q2, q), select(greater(word, numbers.zero), word, word + numbers.first)
+    zero, first, second = splat(lanes, 0.0), splat(lanes, _FIRST), splat(lanes, _SECOND)
+    p = splat(lanes, 1403580.0) * p1 - splat(lanes, 810728.0) * p0
+    p = _remainder(lanes, p, _FIRST, 1 / _FIRST)
+    q = splat(lanes, 527612.0) * q2 - splat(lanes, 1370589.0) * q0
+    q = _remainder(lanes, q, _SECOND, 1 / _SECOND)
+    word = select(greater(zero, p), p + first, p) - select(greater(zero, q), q + second, q)
+    return (p1, p2, p, q1, q2, q), select(greater(word, zero), word, word + first)
 
 
 @kernel
-def fill_lanes(
-    lanes: Any, numbers: Any, kind: Any, unit: Any, states: Any, steps: int, tile: Any, out: Any
-) -> None:
+def fill_lanes(lanes: Any, kind: Any, unit: Any, states: Any, steps: int, tile: Any, out: Any) -> None:
     """Fill `out`, of which every lane has so many steps one behind the other.
 
     `states` float64 (6, lanes) are those before each; `tile` float64 (TILE, lanes) is memory.
     """
-    own = Numbers(
-        splat(lanes, numbers.first),
-        splat(lanes, numbers.first_inverse),
-        splat(lanes, numbers.second),
-        splat(lanes, numbers.second_inverse),
-        splat(lanes, numbers.p_older),
-        splat(lanes, numbers.p_oldest),
-        splat(lanes, numbers.q_last),
-        splat(lanes, numbers.q_oldest),
-        splat(lanes, numbers.whole),
-        splat(lanes, numbers.zero),
-    )
-    state = (
-        load(lanes, states, 0, 0),
-        load(lanes, states, 1, 0),
-        load(lanes, states, 2, 0),
-        load(lanes, states, 3, 0),
-        load(lanes, states, 4, 0),
-        load(lanes, states, 5, 0),
-    )
+    p = load(lanes, states, 0, 0), load(lanes, states, 1, 0), load(lanes, states, 2, 0)
+    q = load(lanes, states, 3, 0), load(lanes, states, 4, 0), load(lanes, states, 5, 0)
+    state = (p[0], p[1], p[2], q[0], q[1], q[2])
     for first in range(0, steps, TILE):
         for t in range(TILE):
-            state, word = step(own, state)
+            state, word = step(lanes, state)
             store(lanes, tile, t, 0, word)
         for lane in range(width_of(lanes)):
             start = lane * steps + first
@@ -185,7 +140,7 @@ def _run(run: Any, batch: Draws, target: Target) -> None:
         steps = max(-(-(last - first) // lanes.width), _LEAST)
         states = states_of(skipped(batch.source, first), steps, lanes.width)
         tile = np.empty((TILE, lanes.width))
-        run(lanes, NUMBERS, batch.kind, batch.unit, states, steps, tile, batch.out[first:last])
+        run(lanes, batch.kind, batch.unit, states, steps, tile, batch.out[first:last])
 
     over_threads(target.threads, stretches(target.threads, size, _STRETCH), one)
 

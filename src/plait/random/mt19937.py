@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from plait.devices.target import Problem, Target, interpreted, over_threads, stretches
 from plait.errors import InvalidInput
 from plait.lang.compile import kernel, shared
-from plait.random.draws import WORTH, Draws, Generator, sample, whole
+from plait.random.draws import Draws, Generator, sample, whole
 from plait.random.sobol import tables
 
 #: Words of the state, and the distance of the word that is added.
@@ -137,8 +137,6 @@ _DRAWS: Final = Problem(
     "numbers of MT19937",
     cpu=partial(_run, fill_blocks, apply_polynomial),
     reference=partial(_run, interpreted(fill_blocks), interpreted(apply_polynomial)),
-    cuda="plait.random.gpu_streams:mt_batch",
-    worth=lambda batch: batch.out.size >= WORTH,
 )
 
 

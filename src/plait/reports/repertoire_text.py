@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from plait.vdj.alleles.new_alleles import NewAlleles
     from plait.vdj.reads.annotate_files import AnnotatedFiles
     from plait.vdj.reads.annotator import ReadSummary
+    from plait.vdj.repertoires.cells import PairedCells
     from plait.vdj.repertoires.diversity import RepertoireDiversity
     from plait.vdj.repertoires.expected import ExpectedSharing
     from plait.vdj.repertoires.sharing import SharingSummary
@@ -238,6 +239,25 @@ def specificity_text(found: Specificities, output: str | os.PathLike[str]) -> st
     if missing:
         lines += paragraph(f"{missing:,} have no junction, or lack a gene.")
     return "\n".join([*lines, "", f"table  {os.fspath(output)}"]) + "\n"
+
+
+def cells_text(found: PairedCells, output: str | os.PathLike[str]) -> str:
+    """How the chains of cells pair, in lines that fit a terminal."""
+    rows = [["cells", "share", "chains"]]
+    for pairing, number in sorted(found.pairings.items(), key=lambda item: (-item[1], item[0])):
+        rows.append([f"{number:,}", percent(number, found.cells), pairing])
+    lines = paragraph(f"{found.rows:,} rows give {found.chains:,} chains of {found.cells:,} cells.")
+    lines += ["", *aligned(rows, ">><")]
+    reasons = {
+        "no_cell_id": "name no cell",
+        "no_locus": "name no locus, nor a J gene of one",
+        "no_junction": "have no junction",
+        "not_productive": "are not productive, or do not say so",
+    }
+    for reason, words in reasons.items():
+        if number := found.left_out.get(reason, 0):
+            lines += paragraph(f"{number:,} rows {words}; they are left out.")
+    return "\n".join([*lines, "", f"cells  {os.fspath(output)}"]) + "\n"
 
 
 def diversity_text(found: RepertoireDiversity, outputs: Mapping[str, str | os.PathLike[str] | None]) -> str:

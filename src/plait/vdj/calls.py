@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect
+from bisect import bisect, bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import product
+from threading import Lock
 from typing import Any, Final, Literal, NamedTuple, Self
 
 import numpy as np
@@ -195,7 +196,9 @@ def encode_column(
 ) -> EncodedJunctions:
     """Encode a string array by the `code` (256,) of each byte, which is `invalid` for those that are."""
     raw, starts = letters_of(junctions)
-    start, length, symbols = starts[:-1], np.diff(starts), code[raw]
+    # Five times as fast as an index; what others have made may be written to, so that kernels are the same.
+    symbols = np.frombuffer(bytearray(raw).translate(code.tobytes()), np.uint8)
+    start, length = starts[:-1], np.diff(starts)
     wrong = np.flatnonzero(symbols == invalid)
     status = np.zeros(length.size, np.uint8)
     if wrong.size:
@@ -551,6 +554,9 @@ def _bundled_ends(name: str) -> Ends:
     return ends_of([a.cdr3_end for a in found.v], [a.cdr3_end for a in found.j])
 
 
+_READING: Final = Lock()
+
+
 @cache
 def _others(genes: frozenset[str]) -> tuple[dict[str, Ends], Ends]:
     """Bundled sets of another species or locus, those that have few of these V genes; and all their ends."""
@@ -662,7 +668,9 @@ class CauseFinder:
     def _another(self, text: str) -> str:
         """The bundled set whose ends match clearly more than those of the own one; empty if there is none."""
         least = max(sum(_matched(text, self._ends)) + _MORE_ALIKE, 2 * _MATCHED)
-        others, together = _others(self._v_genes)
+        # Threads begin together: one of them reads the sets.
+        with _READING:
+            others, together = _others(self._v_genes)
         if sum(_matched(text, together)) < least:
             return ""
         score, name = max(
@@ -708,12 +716,13 @@ def _furthest(text: str, ends: Sequence[str]) -> int:
 
 
 def _mutated(text: str, ends: Sequence[str]) -> bool:
-    """Whether the end that matches furthest goes on to match behind its first mismatch."""
-    matches = [_common(text, end) for end in ends]
-    most = max(matches, default=0)
-    for kept, end in zip(matches, ends, strict=True):
-        a, b = (one[kept + 1 : kept + 1 + _OF_NEXT] for one in (text, end))
-        if kept == most and len(b) == _OF_NEXT and sum(map(str.__eq__, a, b)) >= _AGAIN:
+    """Whether one of the sorted ends that match furthest goes on to match behind its first mismatch."""
+    most = _furthest(text, ends)
+    for end in ends[bisect_left(ends, text[:most]) :]:
+        if not end.startswith(text[:most]):
+            break
+        a, b = (one[most + 1 : most + 1 + _OF_NEXT] for one in (text, end))
+        if len(b) == _OF_NEXT and sum(map(str.__eq__, a, b)) >= _AGAIN:
             return True
     return False
 

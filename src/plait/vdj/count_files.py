@@ -31,6 +31,7 @@ from plait.run.rows import (
     run_rows,
 )
 from plait.types import Provenance
+from plait.vdj.airr import RearrangementRows
 from plait.vdj.calls import (
     ANY_IDENTITY,
     STATUSES,
@@ -476,7 +477,9 @@ def count_files(
             columns=worked,
             work=BlockCounter(counter, identity),
             provenance=provenance,
-            rows=LongRows(reader.schema, columns) if long else AddedColumns(reader.schema, columns.schema),
+            rows=LongRows(reader.schema, columns)
+            if long
+            else RearrangementRows(reader.schema, columns.schema),
             summary=CountSummary(),
             output=output,
             most=most,

@@ -179,10 +179,10 @@ def region_columns(
     The first item of each row gives its V and J allele.
     """
     first = items.first
-    field = dict(zip(REGION_FIELDS, regions.T, strict=True))
-    length = items.texts.length[first]
-    v_end = np.array([len(a.cdr3_end or "") for a in germline.v])[items.texts.v[first]]
-    j_end = np.array([len(a.cdr3_end or "") for a in germline.j])[items.texts.j[first]]
+    field = dict(zip(REGION_FIELDS, np.ascontiguousarray(regions.T, np.int32), strict=True))
+    length = items.texts.length[first].astype(np.int32)
+    v_end = np.array([len(a.cdr3_end or "") for a in germline.v], np.int32)[items.texts.v[first]]
+    j_end = np.array([len(a.cdr3_end or "") for a in germline.j], np.int32)[items.texts.j[first]]
     m_v, m_j, m_d = field["v_match"], field["j_match"], field["d_match"]
     d_start, d_end = field["d_start"], field["d_end"]
     has_d = m_d > 0
@@ -207,7 +207,7 @@ def region_columns(
     }
     for span, part in (("n1", "before"), ("n2", "after"), ("ndn", "between")):
         columns.update({f"{span}_{base}": field[f"{part}_{bit}"] for bit, base in enumerate("atcg")})
-    return {name: columns[name].astype(np.int32) for name in REGION_COLUMNS}
+    return {name: columns[name] for name in REGION_COLUMNS}
 
 
 #: 76 decimal digits hold counts up to 2^252; larger ones are reported as overflow.
@@ -303,10 +303,13 @@ class ResultColumns:
 
     def _d_calls(self, chosen: NDArray[np.int64], known: NDArray[np.bool_]) -> pa.Array:
         """Names of the D alleles whose bits are set, with commas between."""
-        bits, place = np.unique(chosen, return_inverse=True)
-        names = [",".join(a.name for k, a in enumerate(self._germline.d) if int(b) >> k & 1) for b in bits]
-        calls = pa.array(names, pa.string()).take(pa.array(place))
-        return pa.array(calls.to_numpy(zero_copy_only=False), pa.string(), mask=~known)
+        found = pa.array(chosen, mask=~known).dictionary_encode()
+        alleles = self._germline.d
+        names = [
+            ",".join(a.name for k, a in enumerate(alleles) if bits >> k & 1)
+            for bits in found.dictionary.to_pylist()
+        ]
+        return pa.array(names, pa.string()).take(found.indices)
 
 
 #: Attributes of `PathCounts` that are columns of lists, named ``path_count_...``, with the axes of the lists.

@@ -34,7 +34,7 @@ ALWAYS: Final = 16
 #: Letters of a chunk of text, whose planes stay in the second-level cache, and most in each of its segments.
 _CHUNK: Final = 1 << 19
 _WIDTH: Final = 2048
-#: Letters that are looked through for a PAM in one go.
+#: Letters that are looked through for a PAM, or encoded, in one go at the least.
 _SITE_LETTERS: Final = 1 << 20
 #: Sites that are looked at together.
 _SITES: Final = 1 << 15
@@ -139,16 +139,17 @@ def pam_sites(codes: NDArray[np.uint8], pam: PamSites, onward: int, threads: int
     behind = pam.letters.size if onward == 1 else -1
 
     def run(stretch: tuple[int, int]) -> NDArray[np.int64]:
+        # Of this, no more memory is used than there are sites.
         sites = np.empty(stretch[1] - stretch[0] + SITES_BESIDE, np.int64)
-        first, last = stretch[0] + MARGIN, stretch[1] + MARGIN
-        count = sites_kernel(OCTETS, codes[None], first, last, pam.letters, numbers, behind, sites)
+        begin, end = (first + MARGIN + at for at in stretch)
+        count = sites_kernel(OCTETS, codes[None], begin, end, pam.letters, numbers, behind, sites)
         return sites[:count]
 
     if not len(pam.ranges):
         return np.zeros(0, np.int64)
     first, last = int(pam.ranges[0, 0]), int(pam.ranges[-1, 1]) + 1
-    edges = [*range(first, last, _SITE_LETTERS), last]
-    found = np.concatenate(over_threads(threads, list(pairwise(edges)), run))
+    parts = over_threads(threads, stretches(threads, last - first, _SITE_LETTERS), run)
+    found = parts[0] if len(parts) == 1 else np.concatenate(parts)
     if len(pam.ranges) > 1:
         places = found - (MARGIN + behind)
         which = np.searchsorted(pam.ranges[:, 0], places, "right") - 1

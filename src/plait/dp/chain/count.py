@@ -389,9 +389,9 @@ def fill_behind(kind: Any, alg: Any, tables: Any, span: Any, second: int, after:
 
 
 #: Rows of `ChainScratch.lines`: what V and J give where they end and begin, the weights of bases, all that
-#: comes before and after each position (behind V alone in `_SINGLE`), and before a D whose first base, or
-#: another one, stands there.
-_FROM_V, _FROM_J, _WEIGHT, _LEFT, _RIGHT, _SINGLE, _STARTS, _ENTERS = range(len(LINES))
+#: comes before and after each position (behind V alone in `_SINGLE`), before a D whose first base, or another
+#: one, stands there, and from `_FOLLOWS` on after a D with so many bases behind its gene.
+_FROM_V, _FROM_J, _WEIGHT, _LEFT, _RIGHT, _SINGLE, _STARTS, _ENTERS, _FOLLOWS = range(LINES)
 
 
 @shared
@@ -447,6 +447,9 @@ def fill_lines(kind: Any, alg: Any, tables: Any, span: Any, plain: bool, scratch
     for x in range(span.first, span.length + 1, lanes.width):
         value = inserted(kind, alg, lines, _FROM_J, x, min(right, span.length - x), 1, plain)
         store(lanes, lines, _RIGHT, PADDING + x, value)
+        for p in range(tables.palindrome_row.shape[1]):
+            follows = extend(alg, value, splat(lanes, tables.end_weights[1 + p, 0]))
+            store(lanes, lines, _FOLLOWS + p, PADDING + x, follows)
 
 
 @shared
@@ -494,8 +497,8 @@ def fill_starts(lanes: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> A
             mirrored = choice(alg, mirrored, select(equal(alike, splat(lanes, 0)), none, left))
         store(lanes, lines, _ENTERS, PADDING + x, enters)
         store(lanes, lines, _STARTS, PADDING + x, choice(alg, enters, mirrored))
-        begun = choice(alg, begun, extend(alg, mirrored, load(lanes, lines, _RIGHT, PADDING + x)))
-    return extend(alg, begun, splat(lanes, tables.end_weights[1, 0]))
+        begun = choice(alg, begun, extend(alg, mirrored, load(lanes, lines, _FOLLOWS, PADDING + x)))
+    return begun
 
 
 @shared
@@ -506,29 +509,21 @@ def sum_matches(lanes: Any, alg: Any, tables: Any, span: Any, f: int, scratch: A
     which a J may come from `first` on.
     """
     length = tables.joined_length[f]
-    plain = tables.region_right[f] - tables.region_left[f]
-    none = splat(lanes, alg.zero)
-    total = none
-    extended = none
+    extended = tables.region_right[f] - tables.region_left[f] - 1
+    total = splat(lanes, alg.zero)
     for x in range(1 - length, span.last + tables.palindrome_row.shape[1], lanes.width):
         s = max(0, 1 - lanes.width - x)
         most = min(length, span.length - x)
-        value = none
+        value = splat(lanes, alg.zero)
         while s < min(most, span.first - x - lanes.width):
             value = read_base(lanes, alg, tables, f, s, x, value, scratch)
             s += 1
-        while s < min(most, plain):
-            value = read_base(lanes, alg, tables, f, s, x, value, scratch)
-            after = load(lanes, scratch.lines, _RIGHT, PADDING + x + s + 1)
-            total = choice(alg, total, extend(alg, value, after))
-            s += 1
         while s < most:
             value = read_base(lanes, alg, tables, f, s, x, value, scratch)
-            after = load(lanes, scratch.lines, _RIGHT, PADDING + x + s + 1)
-            after = extend(alg, after, splat(lanes, tables.end_weights[2 + s - plain, 0]))
-            extended = choice(alg, extended, extend(alg, value, after))
+            after = load(lanes, scratch.lines, _FOLLOWS + max(0, s - extended), PADDING + x + s + 1)
+            total = choice(alg, total, extend(alg, value, after))
             s += 1
-    return choice(alg, extend(alg, total, splat(lanes, tables.end_weights[1, 0])), extended)
+    return total
 
 
 @shared

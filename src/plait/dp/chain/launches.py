@@ -117,7 +117,7 @@ def make_scratch(alg: Any, tables: ChainTables, longest: int) -> ChainScratch:
         middle=np.zeros((pairs, models), dtype),
         behind=np.zeros((pairs, lead + models), dtype),
         symbols=np.zeros((2, padded(rows) + 3 * PADDING), np.int64),
-        lines=np.zeros((len(LINES), padded(rows) + 3 * PADDING), dtype),
+        lines=np.zeros((LINES - 1 + tables.palindrome_row.shape[1], padded(rows) + 3 * PADDING), dtype),
         lead=lead,
     )
 

@@ -28,8 +28,8 @@ CHOICE_FIELDS = ("v", "d", "j", "v_deletion", "d5_deletion", "d3_deletion", "j_d
 D_BITS = 62
 #: Rows of `ChainScratch.alive` per word: one for each number of symbols read.
 ALIVE_ROWS = D_BITS + 1
-#: Rows of `ChainScratch.lines`.
-LINES = ("from_v", "from_j", "weight", "left", "right", "single", "starts", "enters")
+#: Rows of `ChainScratch.lines`; the last one is there for each number of palindromic symbols.
+LINES = 9
 
 
 class Junctions(NamedTuple):

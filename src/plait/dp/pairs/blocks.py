@@ -126,13 +126,22 @@ def _score(
     return out.astype(np.int64)
 
 
+#: In the place of a score that lanes could not hold, where that is asked for and it is one of few in so many.
+TOO_HIGH: Final = -1
+_FEW_LANES: Final = 8
+
+
 class BlockBatch(NamedTuple):
-    """Queries, none empty, with the targets of blocks; on the CPU with `threads`, by default the caller's."""
+    """Queries, none empty, with the targets of blocks; on the CPU with `threads`, by default the caller's.
+
+    Not `sure`: the score may be `TOO_HIGH` of a few lanes for which all of a block would be swept again.
+    """
 
     queries: Sequence[BlockQuery]
     blocks: TargetBlocks
     progress: Callable[[int], None] = lambda cells: None
     threads: int = 1
+    sure: bool = True
 
     @property
     def cells(self) -> int:
@@ -149,8 +158,8 @@ class TraceBatch(NamedTuple):
 
 def score_blocks(call: Callable[..., Any], batch: BlockBatch, target: Target) -> list[NDArray[np.int64]]:
     """Best scores of each query; `call` and results as for `run_blocks`."""
-    queries, blocks, progress, threads = batch
-    return [run_blocks(call, query, blocks, threads, progress) for query in queries]
+    queries, blocks, progress, threads, sure = batch
+    return [run_blocks(call, query, blocks, threads, progress, sure=sure) for query in queries]
 
 
 def run_blocks(
@@ -160,12 +169,13 @@ def run_blocks(
     threads: int,
     progress: Callable[[int], None],
     kinds: tuple[Any, ...] = LANE_TYPES,
+    sure: bool = True,
 ) -> NDArray[np.int64]:
     """Best score of a query, which is not empty, with every target.
 
     `call` is `plait.dp.pairs.inter_sequence.score_blocks_kernel` or its definition in Python; `kinds` are
-    types of lanes to try, narrowest first; `progress` is told the cells of each share. The result has the
-    shape of ``blocks.lengths``; lanes without a target hold any value.
+    types of lanes to try, narrowest first; `progress` is told the cells of each share; `sure` as in
+    `BlockBatch`. The result has the shape of ``blocks.lengths``; lanes without a target hold any value.
     """
     # A block may be wider than its longest target: the border has to be as wide.
     longest = max(int(blocks.lengths.max(initial=0)), int(np.diff(blocks.first_columns).max(initial=0)))
@@ -176,6 +186,10 @@ def run_blocks(
     raw = _score(call, setup, blocks, threads, progress)
     scores = raw - setup.zero
     over = np.argwhere(raw >= setup.ceiling)
+    if not sure and 0 < len(over) <= raw.size // _FEW_LANES:
+        offer_border(query, blocks.lengths, scores)
+        scores[over[:, 0], over[:, 1]] = TOO_HIGH
+        return scores
     if over.size:
         again = _repacked(blocks, over)
         wider = tuple(k for k in kinds if np.iinfo(k).max > np.iinfo(setup.border.top.dtype).max)

@@ -421,7 +421,7 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
     target on its own; `progress` is told the cells of each part. `Unsupported` if scores could reach 2^31 or
     a target is too long for a device, `DeviceMemoryError` if memory does not suffice.
     """
-    queries, blocks, progress, _ = batch
+    queries, blocks, progress, *_ = batch
     devices = target.devices
     longest = int(blocks.lengths.max(initial=0))
     forms = [QueryForms(query, longest) for query in queries]

@@ -39,7 +39,7 @@ _SWEPT_PER_KEPT: Final = 64
 #: Parts of a region whose tiles are cut again that are likely to be looked into.
 _FEW: Final = 4
 #: Rows and columns of what one call of a thread sweeps.
-_VISITED_SIDE: Final = 1 << 13
+_VISITED_SIDE: Final = 1 << 14
 #: Cells of a tile of which all values are looked at, and of one that is swept again without some pairs.
 _SEEN_CELLS: Final = 1 << 20
 _BARRED_CELLS: Final = 1 << 24

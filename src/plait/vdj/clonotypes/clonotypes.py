@@ -1,4 +1,4 @@
-"""Clonotypes: rows of one repertoire with the same junction, V gene and J gene, counted.
+"""Clonotypes: rows of one repertoire, or cell, with the same junction, V gene and J gene, counted.
 
 A *variant* is what reads of one clonotype may disagree in: calls, flags and translation. Counting goes over
 variants, so that the most frequent value of each column is known in the end, whatever the order of the reads.
@@ -7,7 +7,6 @@ variants, so that the most frequent value of each column is known in the end, wh
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,17 +22,19 @@ from plait.formats.checkpoints import letters_of
 from plait.formats.layouts import is_text
 from plait.formats.rearrangements import reblock
 from plait.formats.sorted_runs import Direction, SortedRuns, Spilling, run_starts, whole_runs
+from plait.vdj.airr import OF_READS, loci
 from plait.vdj.calls import GeneNames, named_rows
 from plait.vdj.clonotypes.error_clonotypes import LowQualityRows, merge_satellites, split_low_quality
 from plait.vdj.reads.columns import edges_of, owners, text_array
 
-#: Between V gene, J gene and repertoire in the column ``group``.
+#: Between V gene, J gene, repertoire and cell in the column ``group``.
 SEPARATOR: Final = "\x1f"
 #: What makes a clonotype, in sorting order: possible satellites of one another follow each other.
 CLONOTYPE_KEY: Final = ("group", "length", "junction")
 #: What makes rows equal.
 VARIANT_KEY: Final[Mapping[str, Direction]] = {
-    name: "ascending" for name in (*CLONOTYPE_KEY, "v_call", "d_call", "j_call", "junction_aa", "flags")
+    name: "ascending"
+    for name in (*CLONOTYPE_KEY, "v_call", "d_call", "j_call", "c_call", "junction_aa", "flags")
 }
 #: Columns with T and F; ``flags`` has for each the digit 0 (unknown), 1 (false) or 2 (true) in base three.
 FLAGS: Final = ("productive", "vj_in_frame", "stop_codon")
@@ -69,10 +70,10 @@ class ClonotypeRows:
         v, j = _text(batch, "v_call"), _text(batch, "j_call")
         v_gene, j_gene = (self._genes.of(calls).cast(pa.string()) for calls in (v, j))
         kept = named_rows({**columns, "v_gene": v_gene, "j_gene": j_gene}, self.left_out, "no")
-        columns["group"] = _joined(v_gene, j_gene, _text(batch, "repertoire_id"))
+        columns["group"] = _joined(v_gene, j_gene, _text(batch, "repertoire_id"), _text(batch, "cell_id"))
         columns["length"] = pc.binary_length(columns["junction"]).cast(pa.int32())
         columns |= {"v_call": v, "d_call": _text(batch, "d_call"), "j_call": j}
-        columns["junction_aa"] = _text(batch, "junction_aa")
+        columns |= {name: _text(batch, name) for name in ("c_call", "junction_aa")}
         columns["flags"] = _flag_codes(batch)
         columns |= _counts(batch)
         columns |= _identities(batch, columns["duplicate_count"])
@@ -302,9 +303,6 @@ def _run_heads(values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 _BLOCK_ROWS: Final = 65536
-_LOCUS: Final = re.compile(r"(IG[HKL]|TR[ABGD])J", re.IGNORECASE)
-#: Required in AIRR tables; they belong to single reads and are empty here.
-_OF_READS: Final = ("sequence", "sequence_alignment", "germline_alignment", "v_cigar", "d_cigar", "j_cigar")
 _OPTIONAL: Final[Mapping[str, Any]] = {
     "umi_count": pa.int64(),
     "v_identity": pa.float64(),
@@ -400,12 +398,22 @@ class ClonotypeCollector(Spilling):
         known = () if self._columns is None else self._columns.names
         names = {"quality": "junction_quality"}
         present = {names.get(name, name) for name in known}
-        text = ("repertoire_id", "locus", "v_call", "d_call", "j_call", "junction", "junction_aa")
+        text = (
+            "repertoire_id",
+            "cell_id",
+            "locus",
+            "v_call",
+            "d_call",
+            "j_call",
+            "c_call",
+            "junction",
+            "junction_aa",
+        )
         fields = [("sequence_id", pa.string()), *((name, pa.string()) for name in text)]
         fields += [(name, pa.bool_()) for name in FLAGS]
         fields += [("duplicate_count", pa.int64()), ("consensus_count", pa.int64())]
         fields += [(name, kind) for name, kind in _OPTIONAL.items() if name in present]
-        fields += [("rev_comp", pa.bool_()), *((name, pa.string()) for name in _OF_READS)]
+        fields += [("rev_comp", pa.bool_()), *((name, pa.string()) for name in OF_READS)]
         return pa.schema(fields)
 
     @property
@@ -427,10 +435,11 @@ class ClonotypeCollector(Spilling):
     def add(self, batch: pa.RecordBatch) -> None:
         """Take annotated rows in AIRR columns, all batches the same ones.
 
-        Needed are junction, v_call, j_call; used if there are any repertoire_id, d_call, junction_aa,
-        productive, vj_in_frame, stop_codon, v_identity, j_identity, duplicate_count (1 where absent),
-        consensus_count (as duplicate_count where absent), umi_count, and junction_quality (Phred scores as
-        text, a character for each base of the junction) or quality and cdr3_start, from which it follows.
+        Needed are junction, v_call, j_call; used if there are any repertoire_id, cell_id, d_call, c_call,
+        junction_aa, productive, vj_in_frame, stop_codon, v_identity, j_identity, duplicate_count (1 where
+        absent), consensus_count (as duplicate_count where absent), umi_count, and junction_quality (Phred
+        scores as text, a character for each base of the junction) or quality and cdr3_start, from which it
+        follows.
 
         InvalidInput if a column is missing or holds what it should not; FormatError if rows cannot be put
         aside, for example on a full disk.
@@ -452,8 +461,8 @@ class ClonotypeCollector(Spilling):
     def finish(self) -> Iterator[pa.RecordBatch]:
         """The clonotypes, the most abundant first; to be called once, after the last `add`.
 
-        Columns of `schema`; by falling duplicate_count, then by junction, V gene, J gene and repertoire.
-        FormatError if rows that were put aside have been damaged, or the disk is full.
+        Columns of `schema`; by falling duplicate_count, then by junction, V gene, J gene, repertoire and
+        cell. FormatError if rows that were put aside have been damaged, or the disk is full.
         """
         final = self._runs({"duplicate_count": "descending", "junction": "ascending", "group": "ascending"})
         for rows in self._whole():
@@ -501,7 +510,7 @@ def _output(rows: pa.RecordBatch, schema: pa.Schema, number: int) -> pa.RecordBa
         # Junctions are on the strand of the genes; and the airr package reads no table without it.
         "rev_comp": pa.array(np.zeros(n, np.bool_)),
     }
-    for name in ("v_call", "d_call", "j_call", "junction_aa"):
+    for name in ("v_call", "d_call", "j_call", "c_call", "junction_aa"):
         columns[name] = _or_null(rows[name])
     for name in _OPTIONAL:
         if name == "umi_count" and name in rows.schema.names:
@@ -517,12 +526,14 @@ def _output(rows: pa.RecordBatch, schema: pa.Schema, number: int) -> pa.RecordBa
 
 def _of_group(groups: pa.Array) -> dict[str, pa.Array]:
     encoded = groups.dictionary_encode()
-    parts = [text.split(SEPARATOR, 2) for text in encoded.dictionary.to_pylist()]
-    loci = [found[1].upper() if (found := _LOCUS.match(j_gene)) else None for _, j_gene, _ in parts]
-    repertoires = [repertoire or None for _, _, repertoire in parts]
+    parts = [text.split(SEPARATOR, 3) for text in encoded.dictionary.to_pylist()]
+    names = {
+        name: [part[place] or None for part in parts]
+        for place, name in ((2, "repertoire_id"), (3, "cell_id"))
+    }
     return {
-        "locus": pa.array(loci, pa.string()).take(encoded.indices),
-        "repertoire_id": pa.array(repertoires, pa.string()).take(encoded.indices),
+        "locus": loci(pa.array([part[1] for part in parts], pa.string())).take(encoded.indices),
+        **{name: pa.array(own, pa.string()).take(encoded.indices) for name, own in names.items()},
     }
 
 

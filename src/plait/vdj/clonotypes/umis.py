@@ -205,10 +205,13 @@ _LETTERS: Final = np.frombuffer(b"ACGTN", np.uint8)
 _CODES: Final = np.full(256, NO_LETTER, np.uint8)
 _CODES[_LETTERS[:4]] = np.arange(4)
 
+#: Reads that agree in these are copies of one molecule, or of a few by chance.
+_MOLECULE: Final = ("repertoire", "cell", "umi")
 #: Columns of molecules; letters and qualities as bytes, as in `plait.formats.fastq.ReadBlock`.
 MOLECULE_SCHEMA: Final = pa.schema(
     [
         ("repertoire", pa.string()),
+        ("cell", pa.string()),
         ("umi", pa.string()),
         ("number", pa.int64()),
         ("reads", pa.int64()),
@@ -231,8 +234,8 @@ class UmiSettings:
     `max_molecules`; further ones are left out.
 
     `memory_bytes` are those of reads that wait in memory; the peak is about ten times as much. `umi_ratio`:
-    take a UMI for an erroneous copy of another one of the repertoire that differs in one base and has at
-    least so many times as many reads; None: take UMIs as they are.
+    take a UMI for an erroneous copy of another one of the repertoire and cell that differs in one base and
+    has at least so many times as many reads; None: take UMIs as they are.
     """
 
     min_reads: int = 1
@@ -259,7 +262,7 @@ class UmiSettings:
 
 @dataclass(frozen=True, slots=True)
 class Molecules:
-    """Molecules in columns of `MOLECULE_SCHEMA`, by repertoire, UMI and number.
+    """Molecules in columns of `MOLECULE_SCHEMA`, by repertoire, cell, UMI and number.
 
     Reads in none of them are counted by reason.
     """
@@ -274,14 +277,14 @@ def molecules_of(reads: pa.RecordBatch, settings: UmiSettings) -> Molecules:
 
     Reads with one UMI are taken in the order of how frequent their sequence is (then of the alphabet). Each
     joins the first molecule whose first sequence it is like, or is the first of another molecule. `reads`
-    have repertoire, umi, letters, mate_letters, qualities and mate_qualities, in the order of these columns;
-    UMIs whole.
+    have repertoire, cell, umi, letters, mate_letters, qualities and mate_qualities, in the order of these
+    columns; UMIs whole.
     """
     first = _scored(reads["letters"], reads["qualities"])
     second = _scored(reads["mate_letters"], reads["mate_qualities"])
-    umi_starts = run_starts(reads, ("repertoire", "umi"))
+    umi_starts = run_starts(reads, _MOLECULE)
     umi_of = owners(umi_starts, reads.num_rows)
-    heads = run_starts(reads, ("repertoire", "umi", "letters", "mate_letters"))
+    heads = run_starts(reads, (*_MOLECULE, "letters", "mate_letters"))
     sequence_of = owners(heads, reads.num_rows)
     groups = _assigned(first, second, heads, umi_of, sequence_of, settings)[sequence_of]
     order = np.lexsort((groups, umi_of))
@@ -295,7 +298,7 @@ def molecules_of(reads: pa.RecordBatch, settings: UmiSettings) -> Molecules:
     chosen = order[np.repeat(kept, sizes)]
     bounds = edges_of(sizes[kept])
     some = pa.array(order[edges[kept]])
-    columns = {name: reads[name].take(some) for name in ("repertoire", "umi")}
+    columns = {name: reads[name].take(some) for name in _MOLECULE}
     columns["number"] = pa.array(groups[order[edges[kept]]] + 1)
     columns["reads"] = pa.array(sizes[kept])
     for prefix, texts in (("", first), ("mate_", second)):
@@ -381,7 +384,7 @@ def _rules(max_quality: int) -> VoteRules:
     return VoteRules(weights, np.array([*odds, 0], np.int64), np.array(thresholds, np.int64))
 
 
-_KEY: Final = ("repertoire", "length", "umi")
+_KEY: Final = ("repertoire", "cell", "length", "umi")
 _SEPARATOR: Final = "\x1f"
 
 
@@ -403,9 +406,10 @@ class UmiCorrector:
         self.umis = self.reads = 0
 
     def add(self, reads: pa.RecordBatch) -> None:
-        """Count the UMIs of reads, in columns repertoire and umi."""
+        """Count the UMIs of reads, in columns repertoire, cell and umi."""
         counts = {
             "repertoire": reads["repertoire"],
+            "cell": reads["cell"],
             "length": pc.binary_length(reads["umi"]),
             "umi": reads["umi"],
             "reads": pa.array(np.ones(reads.num_rows, np.int64)),
@@ -417,7 +421,7 @@ class UmiCorrector:
         wrong, right = [self._wrong], [self._right]
         for known in whole_runs(self._counts.drain(), ("repertoire",)):
             letters, starts = letters_of(known["umi"])
-            groups = owners(run_starts(known, _KEY[:2]), known.num_rows)
+            groups = owners(run_starts(known, _KEY[:3]), known.num_rows)
             counts = known["reads"].to_numpy()
             parents = find_parents(Texts(letters, starts, groups, counts), self._ratio)
             places = np.flatnonzero(parents != np.arange(parents.size))
@@ -435,8 +439,8 @@ class UmiCorrector:
 
 
 def _named(rows: pa.RecordBatch) -> pa.Array:
-    """UMIs with their repertoires."""
-    return pc.binary_join_element_wise(rows["umi"], rows["repertoire"], _SEPARATOR)
+    """UMIs with their cells and repertoires."""
+    return pc.binary_join_element_wise(rows["umi"], rows["cell"], rows["repertoire"], _SEPARATOR)
 
 
 def _added(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -447,8 +451,7 @@ def _added(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 _ORDER: Final[Mapping[str, Direction]] = {
-    name: "ascending"
-    for name in ("repertoire", "umi", "letters", "mate_letters", "qualities", "mate_qualities")
+    name: "ascending" for name in (*_MOLECULE, "letters", "mate_letters", "qualities", "mate_qualities")
 }
 #: Molecules of a block.
 _BLOCK: Final = 8192
@@ -458,14 +461,15 @@ _BLOCK: Final = 8192
 class ConsensusReads:
     """Consensus reads of n molecules of one repertoire, and of their mates, if any.
 
-    Names are made of the repertoire, the UMI and a number, since molecules can have the same UMI by chance.
-    `counts`, int64 (n,), are the reads of each.
+    Names are made of the repertoire, the cell if known, the UMI and a number, since molecules can have the
+    same UMI by chance. `cells` are empty where unknown; `counts`, int64 (n,), are the reads of each.
     """
 
     repertoire: str
     reads: ReadBlock
     mates: ReadBlock | None
     umis: list[str]
+    cells: list[str]
     counts: NDArray[np.int64]
 
 
@@ -522,14 +526,19 @@ class UmiCollector(Spilling):
         )
 
     def add(
-        self, reads: ReadBlock, mates: ReadBlock | None, umis: Sequence[str], repertoire: str = ""
+        self,
+        reads: ReadBlock,
+        mates: ReadBlock | None,
+        umis: Sequence[str],
+        repertoire: str = "",
+        cells: Sequence[str] | None = None,
     ) -> None:
         """Take reads without their UMIs, all beginning at the same place of their molecule.
 
-        `mates` are as sequenced; `umis` in upper case, empty where there is none. Reads of different
-        repertoires are of different molecules. InvalidInput if there are not as many mates and UMIs as reads,
-        or a repertoire has mates for some reads only; FormatError if reads cannot be put aside, for example
-        on a full disk.
+        `mates` are as sequenced; `umis` in upper case, `cells` as they are called, both empty where there is
+        none. Reads of different repertoires or cells are of different molecules. InvalidInput if there are
+        not as many mates and UMIs as reads, or a repertoire has mates for some reads only; FormatError if
+        reads cannot be put aside, for example on a full disk.
         """
         n = len(reads)
         if len(umis) != n or (mates is not None and len(mates) != n):
@@ -545,7 +554,8 @@ class UmiCollector(Spilling):
         self._left_out["no_umi"] += int(absent.sum())
         self._left_out["ambiguous_umi"] += int(wrong.sum())
         columns = {
-            "repertoire": pa.array([repertoire]).take(pa.array(np.zeros(n, np.int8))),
+            "repertoire": pa.repeat(repertoire, n),
+            "cell": pa.repeat("", n) if cells is None else pa.array(cells, pa.string()),
             "umi": names,
             **_columns(reads, ""),
             **_columns(mates or _nothing(n), "mate_"),
@@ -556,7 +566,7 @@ class UmiCollector(Spilling):
             self._corrector.add(rows)
 
     def finish(self) -> Iterator[ConsensusReads]:
-        """The molecules, by repertoire and UMI, at most 8192 at a time; once, after the last `add`.
+        """The molecules, by repertoire, cell and UMI, at most 8192 at a time; once, after the last `add`.
 
         FormatError if reads that were put aside have been damaged.
         """
@@ -575,7 +585,7 @@ class UmiCollector(Spilling):
             for reads in self._runs.drain():
                 corrected.add(self._corrector.correct(reads))
             self._runs = corrected
-        for reads in whole_runs(self._runs.drain(), ("repertoire", "umi")):
+        for reads in whole_runs(self._runs.drain(), _MOLECULE):
             found = molecules_of(reads, self._settings)
             self._left_out["too_few_reads"] += found.too_few_reads
             self._left_out["too_many_molecules"] += found.too_many_molecules
@@ -586,6 +596,8 @@ class UmiCollector(Spilling):
         repertoire = rows["repertoire"][0].as_py()
         numbers = rows["number"].cast(pa.string())
         names = pc.binary_join_element_wise(rows["umi"], numbers, "-")
+        known = pc.not_equal(rows["cell"], "")
+        names = pc.if_else(known, pc.binary_join_element_wise(rows["cell"], names, ":"), names)
         if repertoire:
             names = pc.binary_join_element_wise(repertoire, names, ":")
         told = names.to_pylist()
@@ -595,6 +607,7 @@ class UmiCollector(Spilling):
             reads=_read_block(told, rows, "", scored),
             mates=_read_block(told, rows, "mate_", scored) if self._paired[repertoire] else None,
             umis=rows["umi"].to_pylist(),
+            cells=rows["cell"].to_pylist(),
             counts=rows["reads"].to_numpy(),
         )
 

@@ -265,8 +265,8 @@ class TopShared:
 _SUBJECT_SUMS: Final = ("rows", "clonotypes", "shared_clonotypes", "duplicate_count")
 _USAGE_SUMS: Final = ("clonotypes", "rows", "shared_clonotypes")
 _LENGTH_SUMS: Final = ("clonotypes", "rows")
-#: Repertoires drawn anew for intervals, and clonotypes of a subject above which there is no curve.
-_REPLICATES: Final = 20
+#: Few points and repertoires drawn anew, and no subjects with more clonotypes: seconds, not minutes.
+_CURVE: Final = DiversitySettings(replicates=10, knots=12)
 _MOST_DRAWN: Final = 10_000_000
 #: Rows worked on at a time.
 _BLOCK: Final = 1 << 17
@@ -439,7 +439,7 @@ class FigureTables:
         for (subject, copies), sums in self._copies:
             if copies > 0:
                 held.setdefault(subject, []).append((copies, sums["clonotypes"]))
-        estimator = Estimator(DiversitySettings(replicates=_REPLICATES))
+        estimator = Estimator(_CURVE)
         found = {subject: Abundances(*np.array(pairs, np.int64).T) for subject, pairs in held.items()}
         return [estimator(one) for one in found.items() if one[1].observed <= _MOST_DRAWN]
 

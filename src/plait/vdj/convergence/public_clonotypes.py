@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from plait.vdj.convergence.claims import answer, number, percent, whole
 from plait.vdj.convergence.settings import StudySettings
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.repertoires.expected import GenerationSettings
-from plait.vdj.repertoires.sharing import SharingSettings, SharingSummary, share_files
+from plait.vdj.repertoires.sharing import SharingSummary, share_files
 
 #: False discovery rate at which a clonotype is called more public than expected.
 FALSE_DISCOVERIES: Final = 0.05
@@ -35,7 +35,7 @@ FALSE_DISCOVERIES: Final = 0.05
 _MOST_PUBLIC: Final = 2000
 _MOST_SETS: Final = 200
 _ENOUGH: Final = 10
-_FIRST: Final = (("q_sharing", "ascending"), ("p_sharing", "ascending"), ("subjects", "descending"))
+_FIRST: Final = (("subjects", "descending"), ("q_sharing", "ascending"), ("p_sharing", "ascending"))
 _TOLD: Final = ("subjects", "expected_subjects", "pgen", "p_sharing", "q_sharing", "duplicate_count")
 
 _Table = tuple[Sequence[str], list[dict[str, Any]]]
@@ -80,9 +80,10 @@ def public_clonotypes(
 
     `output` is Parquet in a folder of the study's own; beside it rows are put aside meanwhile.
     """
-    wanted = SharingSettings(
-        key=settings.key, list_subjects=True, mismatches=settings.mismatches, edits=settings.edits
-    )
+    chosen, key = settings.sharing, ClonotypeKey.named(settings.sharing.key)
+    if model is not None and settings.model_calls == "ignore":
+        key = key._replace(v=False, j=False)
+    wanted = replace(chosen, key=str(key), list_subjects=True)
     generation = None if model is None else GenerationSettings(model=model, seed=settings.seed, device="cpu")
     told = share_files(
         pairs,
@@ -143,6 +144,7 @@ def _tell_expected(found: PublicClonotypes, told: SharingSummary, output: Path) 
         "selection_low": low,
         "selection_high": high,
         "tested": sum(row["observed"] for row in levels),
+        "shared": sum(row["observed"] for row in levels[1:]),
         "several": several,
         **{name: sum(row[name] for row in compared) for name in ("observed", "expected")},
         "beyond": sum(beyond.values()),
@@ -207,9 +209,10 @@ def public_answers(study: Mapping[str, Any]) -> list[dict[str, Any]]:
         [f"Clonotypes are {_KINDS[junctions]}{_GENES[genes]}.", "" if expected else _NO_MODEL],
         {"public": told["public"], "clonotypes": told["clonotypes"]},
     )
-    return (
-        [found] if not expected else [found, _expected_answer(expected, subjects), _beyond_answer(expected)]
-    )
+    # From nothing that is shared, nothing can be fitted.
+    if not expected or not expected["shared"]:
+        return [found]
+    return [found, _expected_answer(expected, subjects), _beyond_answer(expected)]
 
 
 def _expected_answer(told: Mapping[str, Any], subjects: float) -> dict[str, Any]:
@@ -217,7 +220,7 @@ def _expected_answer(told: Mapping[str, Any], subjects: float) -> dict[str, Any]
     share = f"{percent(told['selection'])} of what is made passing selection"
     where = f"all {several} subjects" if several == subjects else f"{several} or more subjects"
     headline = f"Generation, with {share}, leads to expect {_count(expected)} of them in {where}; "
-    headline += f"{whole(observed)} are there"
+    headline += f"there {'is' if observed == 1 else 'are'} {whole(observed)}"
     if several > subjects:
         headline = f"Generation, with {share}, explains how many two subjects share: there is no third one"
     fitted = told["selection_low"] is not None
@@ -239,15 +242,20 @@ def _beyond_answer(told: Mapping[str, Any]) -> dict[str, Any]:
     beyond, first = told["beyond"], told["first"]
     rate = percent(told["false_discovery_rate"])
     headline = f"No clonotype is surely more public than generation explains (false discovery rate {rate})"
-    text = []
+    text = [
+        f"None of {whole(told['tested'])} clonotypes has a q-value of {told['false_discovery_rate']} or less."
+    ]
     if beyond:
         are = "clonotypes are" if beyond > 1 else "clonotype is"
         names = (first.get(name) for name in ("junction_aa", "v_gene", "j_gene"))
         name = " ".join(str(one) for one in names if one)
-        headline = f"{whole(beyond)} {are} more public than that (false discovery rate {rate}), first {name}"
+        headline = (
+            f"{whole(beyond)} {are} more public than that (false discovery rate {rate}), first of all {name}"
+        )
         found, expected = whole(first["subjects"]), f"{first['expected_subjects']:.2f}"
         text = [
-            f"{name} is in {found} subjects; of one that somebody has, {expected} are expected to have it.",
+            f"{name} is the most shared of them: {found} subjects have it, where {expected} are expected "
+            "to, if anybody does.",
             f"All are in sharing.parquet, the first {_MOST_PUBLIC:,} in public_clonotypes.tsv.",
         ]
     figures = {"beyond": beyond, "tested": told["tested"]}

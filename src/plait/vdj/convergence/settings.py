@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -78,13 +78,10 @@ class StudySettings:
     model_digest: str | None = None
     model_calls: Literal["use", "ignore"] = "use"
     model_note: str = ""
-    key: str = "cdr3nt+v+j"
-    mismatches: int | None = None
-    edits: int | None = None
+    sharing: SharingSettings = field(default_factory=SharingSettings)
 
     def __post_init__(self) -> None:
         """Check every parameter."""
-        SharingSettings(key=self.key, mismatches=self.mismatches, edits=self.edits)
         if self.model.name != "dp2":
             raise InvalidInput(
                 "model", found=repr(self.model.name), expected="'dp2', whose limits can be swept"
@@ -139,11 +136,15 @@ class StudySettings:
         own["predictor_models"] = [list(model) for model in self.predictor_models]
         first = {name: own.pop(name) for name in ("germline", "anchors", "chain")}
         del own["model"]
+        shared = own.pop("sharing")
+        own |= {name: getattr(shared, name) for name in OF_SHARING}
         if not self.with_pgen:
             own = {name: own[name] for name in own if name not in OF_PGEN}
         return {**first, **self.model.as_dict(), **own}
 
 
+#: What a study takes of `sharing`.
+OF_SHARING = ("key", "mismatches", "edits")
 #: Parameters of generation probabilities.
 OF_PGEN = ("recombination_model", "model_digest", "model_calls", "model_note")
 _RANGES = (

@@ -42,7 +42,14 @@ from plait.vdj.convergence.figure_tables import FigureTables
 from plait.vdj.convergence.pgen_tables import PGEN_FIELDS, FigureSettings, PgenColumns
 from plait.vdj.convergence.public_clonotypes import PublicClonotypes, public_clonotypes, write_pairs
 from plait.vdj.convergence.regression import PredictorSet
-from plait.vdj.convergence.settings import OF_PGEN, CountedSample, PlannedSample, StudySettings, count_sample
+from plait.vdj.convergence.settings import (
+    OF_PGEN,
+    OF_SHARING,
+    CountedSample,
+    PlannedSample,
+    StudySettings,
+    count_sample,
+)
 from plait.vdj.count_files import CountPlan
 from plait.vdj.counting import region_names
 from plait.vdj.model.recombination_model import RecombinationModel
@@ -616,7 +623,7 @@ _MOST_TASKS = 8
 _LATER = frozenset(
     (
         *("regression", "lambdas", "folds", "halves", "seed", "shared_by", "predictor_models"),
-        *("key", "mismatches", "edits"),
+        *OF_SHARING,
         *OF_PGEN,
     )
 )

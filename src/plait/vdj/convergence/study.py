@@ -18,7 +18,7 @@ from plait._version import __version__
 from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.layouts import AUTO, LayoutChoice
-from plait.formats.sheets import SampleSheet, read_sample_sheet, subject_names
+from plait.formats.sheets import SampleSheet, file_names, read_sample_sheet
 from plait.run.executor import Executor, open_executor
 from plait.vdj.calls import STATUS_MEANINGS, Ambiguity
 from plait.vdj.convergence.answers import answers
@@ -50,6 +50,7 @@ from plait.vdj.germline.germline_set import Chain
 from plait.vdj.model.pgen import ZERO_REASONS
 from plait.vdj.model.recombination_model import RecombinationModel, gene_faults, load_model
 from plait.vdj.models import PathModel
+from plait.vdj.repertoires.sharing import SharingSettings
 
 _Path = str | os.PathLike[str]
 
@@ -76,9 +77,7 @@ def study(
     recombination_model: RecombinationModel | _Path | None = None,
     model_calls: ModelCalls = "use",
     model_note: str = "",
-    key: str = "cdr3nt+v+j",
-    mismatches: int | None = None,
-    edits: int | None = None,
+    sharing: SharingSettings | None = None,
     cache: _Path | None = None,
     device: str = "auto",
     executor: Executor | None = None,
@@ -132,9 +131,9 @@ def study(
         counts are of the genes that are called; ``"ignore"``: with any genes of the model.
     model_note
         What is to be known of the model wherever its results are told; for example, from which data it is.
-    key, mismatches, edits
+    sharing
         What makes a clonotype where it is told who shares what and what generation leads to expect, and what
-        is near it, as of `SharingSettings`. Path counts are always those of nucleotides with V and J gene.
+        is near it (``key``, ``mismatches``, ``edits``). Path counts are always of junctions with V and J.
     cache
         Folder of path counts that several studies share; by default ``counts`` in the output.
     executor
@@ -182,12 +181,9 @@ def study(
         model_digest=None if recombination is None else recombination.digest,
         model_calls=model_calls,
         model_note=model_note,
-        key=key,
-        mismatches=mismatches,
-        edits=edits,
+        sharing=sharing or SharingSettings(),
     )
-    if recombination is not None:
-        _check_model(settings, recombination, alleles)
+    _check_model(settings, recombination, alleles)
     samples = read_sample_sheet(sheet, taken=TAKEN)
     with nullcontext(executor) if executor is not None else open_executor(threads=threads) as workers:
         run = partial(_finished, samples, Path(output), settings, alleles, recombination, workers)
@@ -212,9 +208,8 @@ def _finished(
     sheet.check_covariates()
     plan = count_plan(settings, germline, device=device, executor=executor)
     planned = [plan_sample(sample, settings, plan) for sample in sheet.samples]
-    subject_names(
-        one.sample.path for one in planned if one.sample.subject is None and "subject" not in one.roles
-    )
+    unsaid = [one for one in planned if one.sample.subject is None and "subject" not in one.roles]
+    file_names((one.sample.path for one in unsaid), "subject_id")
     # Absolute, for workers that have been started elsewhere.
     kept = None if cache is None else Path(cache).absolute()
     folder = StudyFolder(output.absolute(), counts=kept)
@@ -237,7 +232,9 @@ def _loaded(model: RecombinationModel | _Path | None) -> RecombinationModel | No
     return model if model is None or isinstance(model, RecombinationModel) else load_model(model)
 
 
-def _check_model(settings: StudySettings, model: RecombinationModel, germline: GermlineSet) -> None:
+def _check_model(settings: StudySettings, model: RecombinationModel | None, germline: GermlineSet) -> None:
+    if model is None:
+        return
     if (model.chain != "vj") != settings.with_d:
         raise InvalidInput(
             "model",

@@ -24,11 +24,11 @@ from plait.dp.chain.insertions import Insertion
 from plait.dp.chain.tables import EndTrees
 from plait.dp.chain.weigh import PairScratch, WeightedChain, WeightedScratch
 from plait.errors import InvalidInput
-from plait.formats.checkpoints import letters_of
 from plait.formats.layouts import Layout, LayoutChoice
 from plait.formats.rearrangements import RearrangementReader
 from plait.lang.lanes import PADDING, padded
 from plait.run.rows import rows_per_block
+from plait.vdj.airr import translations
 from plait.vdj.calls import STATUSES, as_column, encode_column, length_statuses
 from plait.vdj.germline.germline_set import Allele, NameIndex, canonical, split_call
 from plait.vdj.model.recombination_model import RecombinationModel
@@ -660,8 +660,8 @@ def split_texts(
     # Between them may be codes of junctions that cannot be used.
     many = np.zeros(256, np.bool_)
     many[: parts.nodes.size] = parts.nodes > 1
-    several = np.concatenate([[0], np.cumsum(many[texts.codes[low:high]])])
-    plain = several[start - low + length] == several[start - low]
+    several = low + np.flatnonzero(many.take(texts.codes[low:high]))
+    plain = np.searchsorted(several, start + length) == np.searchsorted(several, start)
     found = [(kind, np.flatnonzero(plain == kind)) for kind in (True, False)]
     return [(kind, rows) for kind, rows in found if rows.size]
 
@@ -792,29 +792,6 @@ def _lines(nucleotides: bool, acids: bool) -> Layout:
 
 #: uint8 (64,): letter of the amino acid of each codon; its digits, 0 to 3 for A, C, G and T, are its number.
 ACID_OF_CODON: Final = AMINO_ACID_OF_MASKS.reshape(16, 16, 16)[np.ix_(*[encode("ACGT")] * 3)].ravel()
-#: Masks of letters; in models, U is none of them.
-_MASKS: Final = np.where(np.isin(np.arange(256), (ord("U"), ord("u"))), np.uint8(0), IUPAC_MASK)
-
-
-def translations(column: pa.Array) -> pa.Array:
-    """Every junction as amino acids, X where codes leave them open, ? for no codes; null if out of frame.
-
-    >>> translations(pa.array(["TGTGCNAGY", "TGTG", "TGTGCU", None])).to_pylist()
-    ['CAS', None, 'C?', None]
-    """
-    raw, starts = letters_of(column)
-    start, sizes = starts[:-1], np.diff(starts)
-    framed = (sizes % 3 == 0) & (sizes > 0)
-    acids = np.where(framed, sizes // 3, 0)
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(acids)])
-    at = np.repeat(start - 3 * ends[:-1], acids) + 3 * np.arange(ends[-1])
-    first, second, third = (_MASKS[raw[at + k]].astype(np.int64) for k in range(3))
-    letters = AMINO_ACID_OF_MASKS[first << 8 | second << 4 | third]
-    letters[(first == 0) | (second == 0) | (third == 0)] = ord("?")
-    found = pa.LargeStringArray.from_buffers(len(column), pa.py_buffer(ends), pa.py_buffer(letters))
-    return pc.if_else(pa.array(framed), found, pa.scalar(None, pa.large_string())).cast(pa.string())
-
-
 #: Ends of genes in the order in which models have them: names of their deletions, and of P nucleotides.
 END_COLUMNS: Final = (("v_3", "p3v"), ("d_5", "p5d"), ("d_3", "p3d"), ("j_5", "p5j"))
 

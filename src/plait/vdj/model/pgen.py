@@ -22,8 +22,9 @@ from plait.dp.chain.launches import WEIGHTS, WeighBatch
 from plait.errors import FormatError, InvalidInput
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.run.executor import Executor, LocalExecutor
-from plait.run.rows import AddedColumns, FinishedRun, Progress, RowRun, RowWork, asked_where_done, run_rows
+from plait.run.rows import FinishedRun, Progress, RowRun, RowWork, asked_where_done, run_rows
 from plait.types import Provenance, Tabular
+from plait.vdj.airr import RearrangementRows
 from plait.vdj.calls import (
     ANY_IDENTITY,
     MEANINGS,
@@ -749,7 +750,7 @@ def _run(
     resume: bool,
     progress: Callable[[Progress], None] | None,
 ) -> FinishedRun[PgenTotals]:
-    rows = AddedColumns(table.reader.schema, work.schema)
+    rows = RearrangementRows(table.reader.schema, work.schema)
     with table.reader as reader:
         run = RowRun(
             reader=reader,

@@ -24,6 +24,7 @@ from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import Kept, Remade, kept_results, kept_table
 from plait.settings import package_digest
 from plait.types import Provenance, Tabular
+from plait.vdj.airr import completed, lacking
 from plait.vdj.model.junctions import ACID_OF_CODON, END_COLUMNS, choice_columns
 from plait.vdj.model.recombination_model import RecombinationModel, packed_bases
 from plait.vdj.reads.columns import edges_of, text_array
@@ -232,7 +233,8 @@ class BlockDraws(Remade):
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns."""
-        return _schema(self.model)
+        own = _schema(self.model)
+        return pa.schema([*own, *lacking(own)])
 
     @cached_property
     def _sampler(self) -> JunctionSampler:
@@ -260,7 +262,9 @@ class BlockDraws(Remade):
             "n2_length": pa.array(fields[:, 8]),
         }
         columns |= choice_columns(self.model, fields, np.ones(length.size, np.bool_))
-        return pa.record_batch([columns[name] for name in self.schema.names], schema=self.schema)
+        own = _schema(self.model)
+        rows = pa.record_batch([columns[name] for name in own.names], schema=own)
+        return pa.record_batch([*rows.columns, *completed(rows, lacking(own), 0)], schema=self.schema)
 
 
 def _schema(model: RecombinationModel) -> pa.Schema:

@@ -20,12 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait.errors import InvalidInput
+from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors, write_json
 from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
 from plait.formats.compression import read_ahead
 from plait.formats.fastq import ReadBlock
-from plait.formats.reads import ReadFiles, open_reads
+from plait.formats.reads import ReadFiles, ReadItem, open_reads
+from plait.formats.sheets import SampleSheet
 from plait.formats.tables import TableWriter, open_table
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import Kept, Progress, Remade, asked_where_done, kept_results
@@ -46,7 +47,7 @@ class Umis:
     they are.
     """
 
-    place: UmiPlace
+    place: BarcodePlace
     min_reads: int = 1
     ratio: float | None = None
 
@@ -63,7 +64,7 @@ class ReadUnit(NamedTuple):
 
     Of molecules, `file` is the first one of their repertoire, `counts` the reads behind each, `first` None
     and `summary` empty, as their reads have been counted before. Otherwise `first` is the number of the first
-    of these reads in their file, from 0.
+    of these reads in their file, from 0. `cells` are named for each read, empty where unknown.
     """
 
     file: int
@@ -72,12 +73,15 @@ class ReadUnit(NamedTuple):
     counts: NDArray[np.int64] | None
     summary: ReadSummary
     first: int | None = None
+    cells: Sequence[str] | None = None
 
 
 def unit_digest(unit: ReadUnit) -> bytes:
     """Digest of what a block holds: its reads, and where they belong."""
-    names = "\n".join(unit.reads.names).encode("utf-8", "surrogatepass")
-    return digest_of(str(unit.file).encode(), names, *_arrays(unit))
+    names, cells = (
+        "\n".join(texts).encode("utf-8", "surrogatepass") for texts in (unit.reads.names, unit.cells or ())
+    )
+    return digest_of(str(unit.file).encode(), names, cells, *_arrays(unit))
 
 
 def _arrays(unit: ReadUnit) -> list[NDArray[Any]]:
@@ -96,10 +100,15 @@ class UnitAnnotator(Remade):
     """
 
     germlines: tuple[GermlineSet, ...]
-    settings: AnnotationSettings | None
+    settings: AnnotationSettings
     device: str
     names: tuple[str, ...]
     statuses: tuple[str, ...] | None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the rows."""
+        return schema_of(self.settings)
 
     @cached_property
     def annotator(self) -> ReadAnnotator:
@@ -109,7 +118,11 @@ class UnitAnnotator(Remade):
     def __call__(self, unit: ReadUnit) -> tuple[pa.RecordBatch, ReadSummary]:
         """The rows of a block that are wanted, and its counts."""
         rows, summary = self.annotator.annotate(
-            unit.reads, unit.mates, counts=unit.counts, repertoire_id=self.names[unit.file]
+            unit.reads,
+            unit.mates,
+            counts=unit.counts,
+            repertoire_id=self.names[unit.file],
+            cells=unit.cells,
         )
         summary.rows = rows.num_rows if self.statuses is None else summary.statuses["ok"]
         if self.statuses is not None:
@@ -126,7 +139,7 @@ def _summary(reads: ReadBlock, mates: ReadBlock | None) -> ReadSummary:
 
 # What makes molecules and the further tables is loaded where it is asked for.
 if TYPE_CHECKING:
-    from plait.formats.reads import UmiPlace
+    from plait.formats.reads import BarcodePlace
     from plait.vdj.alleles.evidence import AlleleEvidence
     from plait.vdj.alleles.new_alleles import NewAlleles
     from plait.vdj.clonotypes.clonotypes import ClonotypeCollector, ClonotypeCounts, ClonotypeSettings
@@ -171,6 +184,50 @@ def repertoire_names(
         if not name.strip() or any(symbol in name for symbol in "\t\r\n\0"):
             raise InvalidInput("repertoire_ids", found=repr(name), expected="a name, without tabs")
     return tuple(given)
+
+
+class SampleFacts:
+    """What a sheet says of each repertoire: texts that stand in all its rows, as further columns.
+
+    `sheet` may be any files; there are no facts then. FormatError if files of one repertoire differ.
+    """
+
+    def __init__(self, sheet: Sequence[_Path], repertoires: Sequence[str]) -> None:
+        self._facts: dict[str, Mapping[str, str]] = {}
+        if isinstance(sheet, SampleSheet):
+            for sample, name, told in zip(sheet.samples, repertoires, sheet.facts, strict=True):
+                own = {key: text for key, text in told.items() if key != _REPERTOIRE}
+                if (known := self._facts.setdefault(name, own)) != own:
+                    raise FormatError(
+                        sheet.path,
+                        line=sample.line,
+                        found=f"{_told(own)} for repertoire {name!r}",
+                        expected=f"{_told(known)}, as in a line before",
+                        hint="files of one repertoire are of one sample",
+                    )
+        names = dict.fromkeys(key for own in self._facts.values() for key in own)
+        self._columns = pa.schema([(name, pa.string()) for name in names])
+
+    def schema(self, given: pa.Schema) -> pa.Schema:
+        """Columns of rows with the facts behind them."""
+        return pa.schema([*given, *self._columns])
+
+    def added(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows with the facts of their repertoires."""
+        if not self._columns.names:
+            return rows
+        encoded = rows[_REPERTOIRE].dictionary_encode()
+        own = [self._facts[name] for name in encoded.dictionary.to_pylist()]
+        columns = [pa.array([one.get(name) for one in own], pa.string()) for name in self._columns.names]
+        further = [column.take(encoded.indices) for column in columns]
+        return pa.record_batch([*rows.columns, *further], schema=self.schema(rows.schema))
+
+
+_REPERTOIRE: Final = "repertoire_id"
+
+
+def _told(facts: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {text!r}" for name, text in facts.items()) or "nothing"
 
 
 _TOP_GENES = 3
@@ -314,17 +371,17 @@ class FurtherResults:
     def __init__(
         self,
         output: _Path,
-        germlines: Sequence[GermlineSet],
-        schema: pa.Schema,
+        annotator: UnitAnnotator,
         settings: FurtherSettings,
+        samples: SampleFacts,
         *,
-        min_quality: int,
         metadata: Mapping[str, str],
         inputs: Sequence[_Path],
     ) -> None:
         # The summary stands beside the output.
         summary = f"{os.fspath(output)}.summary.tsv"
         _check_different(output, summary, settings.clonotypes, settings.new_alleles)
+        self._samples = samples
         self._collector: ClonotypeCollector | None = None
         self._clonotype_table: TableWriter | None = None
         self._allele_table: TableWriter | None = None
@@ -337,11 +394,13 @@ class FurtherResults:
                 from plait.vdj.clonotypes.clonotypes import ClonotypeCollector
 
                 folder = f"{os.fspath(output)}.clonotype-rows"
-                collector = stack.enter_context(ClonotypeCollector(folder, settings.collapse(min_quality)))
+                collapsing = settings.collapse(annotator.settings.min_junction_quality)
+                collector = stack.enter_context(ClonotypeCollector(folder, collapsing))
                 # An empty batch tells it the columns.
-                collector.add(pa.RecordBatch.from_pylist([], schema=schema))
+                collector.add(pa.RecordBatch.from_pylist([], schema=annotator.schema))
+                columns = samples.schema(collector.schema)
                 self._clonotype_table = stack.enter_context(
-                    open_table(settings.clonotypes, collector.schema, metadata=metadata, inputs=inputs)
+                    open_table(settings.clonotypes, columns, metadata=metadata, inputs=inputs)
                 )
                 self._collector = collector
             if settings.new_alleles is not None:
@@ -351,7 +410,7 @@ class FurtherResults:
                 self._allele_table = stack.enter_context(
                     open_table(settings.new_alleles, CANDIDATE_SCHEMA, metadata=metadata, inputs=inputs)
                 )
-                self._evidence = [AlleleEvidence(germline) for germline in germlines]
+                self._evidence = [AlleleEvidence(germline) for germline in annotator.germlines]
             self._stack = stack.pop_all()
 
     def add(self, rows: pa.RecordBatch) -> None:
@@ -374,7 +433,7 @@ class FurtherResults:
         """Write everything; after the last `add`."""
         if self._collector is not None and self._clonotype_table is not None:
             for batch in self._collector.finish():
-                self._clonotype_table.write(batch)
+                self._clonotype_table.write(self._samples.added(batch))
                 for entry in pc.value_counts(batch["repertoire_id"]).to_pylist():
                     self._by_repertoire[entry["values"]] += entry["counts"]
             self.clonotypes = self._collector.counts
@@ -466,6 +525,7 @@ def annotate_files(
     mates: Sequence[_Path] | None = None,
     settings: AnnotationSettings | None = None,
     umis: Umis | None = None,
+    cells: BarcodePlace | None = None,
     further: FurtherSettings | None = None,
     repertoire_ids: Sequence[str] | None = None,
     keep_failed: bool = False,
@@ -484,7 +544,8 @@ def annotate_files(
     Parameters
     ----------
     inputs
-        FASTQ or FASTA, plain, gzip or zstd.
+        FASTQ or FASTA, plain, gzip or zstd. Of a `plait.formats.sheets.SampleSheet`, repertoire_id and the
+        files of mates are taken, and all rows get subject_id and the other columns.
     output
         The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``.
     germlines
@@ -495,6 +556,8 @@ def annotate_files(
         Limits; a read beyond them gets a reason in the place of a junction.
     umis
         Where unique molecular identifiers stand; of the reads with one, a consensus is annotated.
+    cells
+        Where the barcodes of cells stand, if rows are to have a cell_id. They are taken as they are.
     further
         Results that are wanted besides.
     repertoire_ids
@@ -521,32 +584,27 @@ def annotate_files(
     """
     executor = executor or LocalExecutor(threads)
     wanted = further or FurtherSettings()
-    names = repertoire_names(inputs, repertoire_ids, paired=mates is not None)
+    mates, names, samples = _samples(inputs, mates, repertoire_ids)
     # Rows of low quality are not written; they may join a clonotype.
     statuses = None if keep_failed else ("ok",) if wanted.clonotypes is None else ("ok", "low_quality")
     limits = settings or AnnotationSettings()
     annotator = UnitAnnotator(tuple(germlines), limits, device, names, statuses)
     # Asked there: what this machine has may be something else.
     provenance = asked_where_done(executor, attrgetter("annotator.provenance"), annotator).as_dict()
-    schema = schema_of(limits)
-    with open_reads(inputs, mates, block_reads=_BLOCK_READS) as reader:
-        run = _Run(reader, annotator, provenance, umis, output, progress)
+    headers = any(place.tagged for place in (cells, umis and umis.place) if place)
+    with open_reads(inputs, mates, block_reads=_BLOCK_READS, headers=headers) as reader:
+        run = _Run(reader, annotator, provenance, umis, cells, output, progress)
         facts: dict[str, Any] = {"metadata": run.metadata(), "inputs": run.inputs}
-        quality = limits.min_junction_quality
         with ExitStack() as tables:
             # Opened first: its lock keeps other runs from the folders beside it.
-            table = tables.enter_context(open_table(output, schema, **facts))
-            others = FurtherResults(output, annotator.germlines, schema, wanted, min_quality=quality, **facts)
-            tables.enter_context(others)
+            table = tables.enter_context(open_table(output, samples.schema(annotator.schema), **facts))
+            others = tables.enter_context(FurtherResults(output, annotator, wanted, samples, **facts))
             checkpoint = Checkpoint(Path(f"{os.fspath(output)}.checkpoint"), key=run.key(), resume=resume)
             resumed = len(checkpoint.blocks())
             work = kept_results(executor, annotator, run, run.kept(checkpoint), most=_MOST_BLOCKS)
             # Closed before the reader and the tables are, whatever happens: other threads work on them.
             with kept_if_useful(checkpoint, run.inputs), closing(read_ahead(work)) as results:
-                for rows in run.rows(results, others):
-                    table.write(rows)
-                    # Arrow would keep all that a block has ever taken.
-                    pa.default_memory_pool().release_unused()
+                _write_rows(map(samples.added, run.rows(results, others)), table)
                 others.finish()
         reports = run.reports(others)
         paths = write_reports(output, reports, {**run.facts(), **others.as_dict()})
@@ -564,11 +622,45 @@ def annotate_files(
     )
 
 
+def _write_rows(batches: Iterable[pa.RecordBatch], table: TableWriter) -> None:
+    for rows in batches:
+        table.write(rows)
+        # Arrow would keep all that a block has ever taken.
+        pa.default_memory_pool().release_unused()
+
+
+def _samples(
+    inputs: Sequence[_Path], mates: Sequence[_Path] | None, repertoire_ids: Sequence[str] | None
+) -> tuple[Sequence[_Path] | None, tuple[str, ...], SampleFacts]:
+    """Files of mates, if any, the repertoire of each file, and what else a sheet says of it."""
+    if isinstance(inputs, SampleSheet):
+        mates, repertoire_ids = _of_sheet(inputs, mates, repertoire_ids)
+    names = repertoire_names(inputs, repertoire_ids, paired=mates is not None)
+    return mates, names, SampleFacts(inputs, names)
+
+
+def _of_sheet(
+    sheet: SampleSheet, mates: Sequence[_Path] | None, repertoire_ids: Sequence[str] | None
+) -> tuple[Sequence[_Path] | None, Sequence[str] | None]:
+    for what, given in (("mates", mates), ("repertoire_ids", repertoire_ids)):
+        if given is not None:
+            raise InvalidInput(what, found="some beside a sheet", expected="a column of the sheet")
+    lines = [(one, one.mate, one.covariates.get(_REPERTOIRE)) for one in sheet.samples]
+    for place, column in ((1, "mate"), (2, _REPERTOIRE)):
+        blank = next((line[0].line for line in lines if line[place] is None), None)
+        if blank is not None and any(line[place] is not None for line in lines):
+            expected = "one in every line, or in none"
+            raise FormatError(sheet.path, line=blank, column=column, found="nothing", expected=expected)
+    own = [mate for _, mate, _ in lines if mate is not None]
+    names = [name for *_, name in lines if name is not None]
+    return own or None, names or None
+
+
 class _Run:
     """Blocks of reads, or of consensus reads of molecules, which depend on the files alone; and their totals.
 
     Reads with UMIs that do not fit memory are put aside beside `output`. `progress` is called as reads are
-    collected and as blocks are annotated. InvalidInput if UMIs are to stand in mates that there are not.
+    collected and as blocks are annotated. InvalidInput if barcodes are to stand in mates that there are not.
     """
 
     def __init__(
@@ -577,17 +669,17 @@ class _Run:
         annotator: UnitAnnotator,
         provenance: Mapping[str, Any],
         umis: Umis | None,
+        cells: BarcodePlace | None,
         output: _Path,
         progress: Callable[[Progress], None] | None,
     ) -> None:
-        if umis is not None and umis.place.needs_mates and reader.mate_paths is None:
-            raise InvalidInput(
-                "umi", found="a place in the second mates", expected="files of second mates, or another place"
-            )
+        for place in (umis and umis.place, cells):
+            if place:
+                place.check_mates(reader.mate_paths is not None)
         self._reader = reader
         self._names, self._statuses = annotator.names, annotator.statuses
         self._provenance = provenance
-        self._umis = umis
+        self._umis, self._cells = umis, cells
         self._folder = f"{os.fspath(output)}.umi-reads"
         self._progress = progress
         self._annotated = self._collected = self._used = 0
@@ -601,24 +693,39 @@ class _Run:
             return
         for item in self._reader:
             summary = _summary(item.reads, item.mates)
-            yield ReadUnit(item.file, item.reads, item.mates, None, summary, item.first)
+            reads, mates, cells = self._of_cells(item)
+            yield ReadUnit(item.file, reads, mates, None, summary, item.first, cells)
+
+    def _of_cells(self, item: ReadItem) -> tuple[ReadBlock, ReadBlock | None, Sequence[str] | None]:
+        """Reads and mates without the barcodes of cells, and these."""
+        if self._cells is None:
+            return item.reads, item.mates, None
+        from plait.formats.reads import take_barcodes
+
+        found = take_barcodes(item.reads, item.mates, [self._cells])
+        return found.reads, found.mates, found.barcodes[0]
 
     def _molecules(self, umis: Umis) -> Generator[ReadUnit, None, None]:
-        from plait.formats.reads import take_umis
+        from plait.formats.reads import take_barcodes
         from plait.vdj.clonotypes.umis import UmiCollector
 
+        places = [umis.place, *([] if self._cells is None else [self._cells])]
         with UmiCollector(self._folder, umis.settings) as collector:
             for item in self._reader:
                 self._summaries[item.file].merge(_summary(item.reads, item.mates))
-                taken = take_umis(item.reads, item.mates, umis.place)
-                collector.add(taken.reads, taken.mates, taken.umis, self._names[item.file])
+                taken = take_barcodes(item.reads, item.mates, places)
+                # Barcodes of cells, if any, are the second ones.
+                collector.add(
+                    taken.reads, taken.mates, taken.barcodes[0], self._names[item.file], *taken.barcodes[1:]
+                )
                 self._collected += len(item.reads)
                 if self._progress is not None:
                     read = self._reader.bytes_read()
                     self._progress(Progress(self._collected, read, 2 * self._reader.total_bytes))
             for found in collector.finish():
                 file = self._names.index(found.repertoire)
-                yield ReadUnit(file, found.reads, found.mates, found.counts, ReadSummary())
+                cells = None if self._cells is None else found.cells
+                yield ReadUnit(file, found.reads, found.mates, found.counts, ReadSummary(), None, cells)
             self.umi_counts = collector.counts
 
     @property
@@ -626,13 +733,15 @@ class _Run:
         """The UMIs, ready for JSON; None without."""
         if self._umis is None:
             return None
-        place = self._umis.place
-        pattern = None if place.pattern is None else place.pattern.pattern
-        return {"name": pattern, "parts": [list(part) for part in place.parts], **asdict(self._umis.settings)}
+        return {**_of_place(self._umis.place), **asdict(self._umis.settings)}
+
+    @property
+    def _cell_place(self) -> dict[str, object] | None:
+        return None if self._cells is None else _of_place(self._cells)
 
     def metadata(self) -> dict[str, str]:
         """Provenance, the same for every run with these settings."""
-        facts = {"provenance": self._provenance, "umis": self._described}
+        facts = {"provenance": self._provenance, "umis": self._described, "cells": self._cell_place}
         return {f"plait.{key}": json.dumps(fact, sort_keys=True) for key, fact in facts.items() if fact}
 
     def key(self) -> dict[str, object]:
@@ -644,6 +753,7 @@ class _Run:
             "paired": self._reader.mate_paths is not None,
             "repertoires": list(self._names),
             "umis": self._described,
+            **({"cells": self._cell_place} if self._cells else {}),
             "statuses": self._statuses and list(self._statuses),
             "block_reads": self._reader.block_reads,
         }
@@ -717,6 +827,12 @@ class _Run:
             )
             for path, mate, name, summary, counts in found
         )
+
+
+def _of_place(place: BarcodePlace) -> dict[str, object]:
+    """A place, ready for JSON."""
+    pattern = None if place.pattern is None else place.pattern.pattern
+    return {"name": pattern, "parts": [list(part) for part in place.parts]}
 
 
 def _stored(found: tuple[pa.RecordBatch, ReadSummary]) -> pa.RecordBatch:

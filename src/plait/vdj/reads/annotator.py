@@ -327,11 +327,13 @@ class ReadAnnotator:
         *,
         counts: NDArray[np.int64] | None = None,
         repertoire_id: str | None = None,
+        cells: Sequence[str] | None = None,
     ) -> tuple[pa.RecordBatch, ReadSummary]:
         """Annotate a block: one row for each read, in order, and counts of what became of them.
 
         `mates` are the second mates, as sequenced; `counts` say of how many reads with one UMI each is the
-        consensus. The summary does not count the reads as they were sequenced.
+        consensus, `cells` which cell each comes from, empty where that is not known. The summary does not
+        count the reads as they were sequenced.
         """
         summary = ReadSummary()
         others, merged = None, None
@@ -346,6 +348,7 @@ class ReadAnnotator:
             umi_count=None if counts is None else np.ones(len(reads), np.int64),
             merged=merged,
             repertoire_id=repertoire_id,
+            cell_id=None if cells is None else [cell or None for cell in cells],
         )
         summary.add_rows(rows)
         return rows, summary

@@ -624,10 +624,14 @@ def names_of_ties(
 
     `groups` are the germline sets of the reads, `names` those of each set.
     """
-    keys = np.stack([groups, first.astype(np.int64), ties], axis=1)
-    kinds, place = np.unique(keys, axis=0, return_inverse=True)
+    # As bytes: they are told apart much faster than as rows of numbers.
+    keys = np.stack([groups.astype(np.int64), first.astype(np.int64), ties], axis=1)
+    rows = pa.FixedSizeBinaryArray.from_buffers(pa.binary(24), len(keys), [None, pa.py_buffer(keys)])
+    encoded = rows.dictionary_encode()
     found: list[str | None] = []
-    for group, own, bits in kinds.tolist():
+    for group, own, bits in (
+        np.frombuffer(kind, np.int64).tolist() for kind in encoded.dictionary.to_pylist()
+    ):
         others = [k for k in range(len(names[group])) if bits >> k & 1 and k != own]
         found.append(",".join(names[group][k] for k in (own, *others)) if own >= 0 else None)
-    return pa.array(found, pa.string()).take(pa.array(place.ravel()))
+    return pa.array(found, pa.string()).take(encoded.indices)

@@ -564,14 +564,16 @@ def call_c(reads: Any, regions: Any, group: int, i: int, out: Any) -> None:
             out.c_ties[i] = out.c_ties[i] | (1 << regions.c_gene[allele])
 
 
-def region_tables(germlines: Sequence[GermlineSet], places: NDArray[np.int64]) -> RegionTables:
+def region_tables(
+    germlines: Sequence[GermlineSet], places: NDArray[np.int64], delineated: bool
+) -> RegionTables:
     """Tables of several germline sets; Unsupported if one has more than 62 C genes.
 
-    `places` as of `plait.vdj.reads.gene_calls.d_places`.
+    `places` as of `plait.vdj.reads.gene_calls.d_places`. Unless `delineated`, V alleles have no regions.
     """
     starts = []
     for allele in (allele for germline in germlines for allele in germline.v):
-        known = allele.regions is not None and allele.anchor is not None
+        known = delineated and allele.regions is not None and allele.anchor is not None
         starts.append((0, *(allele.regions or ()), (allele.anchor or 0) + 3) if known else (-1,) * 6)
     genes = [c_genes(germline) for germline in germlines]
     if (most := max(map(len, genes), default=0)) > _MOST_GENES:

@@ -82,7 +82,7 @@ class AnnotationSettings:
         Whether to give the aligned parts of each gene, and the translations of the alignments, as columns of
         their own.
     regions
-        Whether to give frameworks and CDRs with their mutations, the constant gene and a second D, too.
+        Whether to give frameworks and CDRs with their mutations, too.
 
     Raises
     ------
@@ -203,7 +203,7 @@ class RearrangementBuilder:
         self._loci = pa.array([*self._tables.loci, None], pa.string())
         self._d_names = [[allele.name for allele in own] for own in self._tables.d.alleles]
         self._c_genes = [c_genes(germline) for germline in germlines]
-        self._regions = region_tables(germlines, self._tables.d_places) if self.settings.regions else None
+        self._regions = region_tables(germlines, self._tables.d_places, self.settings.regions)
 
     def build(
         self,
@@ -214,6 +214,7 @@ class RearrangementBuilder:
         umi_count: Any = None,
         merged: Any = None,
         repertoire_id: str | Sequence[str] | None = None,
+        cell_id: Sequence[str | None] | None = None,
     ) -> pa.RecordBatch:
         """One row for each read, in order.
 
@@ -230,6 +231,7 @@ class RearrangementBuilder:
             "umi_count": umi_count,
             "merged_mates": merged,
             "repertoire_id": repertoire_id,
+            "cell_id": cell_id,
         }
         for name, values in given.items():
             out[name] = self._given(name, values, len(matches.reads))
@@ -241,8 +243,10 @@ class RearrangementBuilder:
         self._put_d(parts, facts, out)
         self._put_match("j", matches.j, self._tables.j, parts.reads.j, parts.layout.j, parts, out)
         self._put_alignments(parts, facts, out)
-        if self._regions is not None:
-            self._put_regions(regions_of(parts, self._tables, self._regions), parts, out)
+        found = regions_of(parts, self._tables, self._regions)
+        self._put_further_genes(found, parts, out)
+        if self.settings.regions:
+            self._put_regions(found, parts, out)
         out["annotation_status"] = self._statuses(parts, facts)
         return pa.record_batch([out[name] for name in self.schema.names], schema=self.schema)
 
@@ -364,6 +368,9 @@ class RearrangementBuilder:
             out[f"{name}_aa"], _ = translations(letters, base + begin + skip, end - begin - skip, known)
             out.put(known, f"{name}_", start=begin + 1, end=end)
             out.put(known, f"{name}_", replacements=found.replaced[:, k], silent_mutations=found.silent[:, k])
+
+    def _put_further_genes(self, found: Regions, parts: JoinedReads, out: _Columns) -> None:
+        """The columns of C, and of a second D."""
         out["c_call"] = names_of_ties(found.c, found.c_ties, parts.groups, self._c_genes)
         out["isotype"] = isotypes(out["c_call"])
         called = found.d.allele >= 0

@@ -570,7 +570,7 @@ def _conditions(source: _Source, column: str, subject: str | None, layout: Layou
             add(batch, subject or "subject_id")
         return found
     with open_rearrangements(
-        source, layout=layout, block_rows=1 << 16, named_subjects=subject is None
+        source, layout=layout, block_rows=1 << 16, named="subject_id" if subject is None else None
     ) as reader:
         check(reader.schema.names)
         for block in reader:

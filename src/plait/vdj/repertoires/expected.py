@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from plait.errors import InvalidInput, in_range
 from plait.types import Tabular
+from plait.vdj.airr import translations
 from plait.vdj.calls import ClonotypeKey
-from plait.vdj.model.junctions import translations
 from plait.vdj.model.pgen import GenerationProbability, named_statuses
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.sampling import JunctionSampler
@@ -193,6 +193,9 @@ class ExpectedSharing(Tabular):
         """
         p = pgen / (self._sample.productive * self.selection)
         expected, tail = np.ones(p.size), np.ones(p.size)
+        if not self.depths.any():
+            # Nobody has what the model can make.
+            return expected, tail
         some = -np.expm1(-p * self.depths.sum())
         rows = max(1, _CELLS // max(self.depths.size, 1))
         for first in range(0, p.size, rows):

@@ -780,7 +780,7 @@ def _shared(
         layout=settings.layout,
         block_rows=_BLOCK_ROWS,
         required=key.required,
-        named_subjects=settings.subject is None,
+        named="subject_id" if settings.subject is None else None,
     ) as reader:
         name = ", ".join(path for path, _, _ in reader.identities)
         columns = _Columns(reader.schema, reader.roles)

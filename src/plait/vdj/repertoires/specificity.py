@@ -26,10 +26,10 @@ from plait.formats.rearrangements import RearrangementReader
 from plait.formats.tables import open_table
 from plait.run.executor import Executor, LocalExecutor
 from plait.stats.contingency import q_values
+from plait.vdj.airr import translations
 from plait.vdj.alleles.sites import binomial_tail
 from plait.vdj.calls import ClonotypeKey, GeneNames, text_of
 from plait.vdj.model import RecombinationModel
-from plait.vdj.model.junctions import translations
 from plait.vdj.model.sampling import BlockDraws
 from plait.vdj.repertoires.neighbours import distance_limit, matches
 from plait.vdj.repertoires.sharing import SharingSettings, sharing

@@ -1,0 +1,80 @@
+"""Hidden Markov models beside hmmlearn in one process, and arcs of graphs a second, on one processor.
+
+    python benchmarks/states.py
+
+Answers are compared first: scores and likelihoods within 1e-9. Seconds of processor, the best of three turns
+that alternate.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from support.states import peer, random_model
+
+from plait.states import Graph, decode, likelihood, posterior
+
+
+def alternating(*work: Callable[[], Any]) -> tuple[list[float], list[Any]]:
+    """Least processor seconds of each in three turns, and results."""
+    seconds, found = [float("inf")] * len(work), [None] * len(work)
+    for _ in range(3):
+        for k, one in enumerate(work):
+            begun = time.process_time()
+            found[k] = one()
+            seconds[k] = min(seconds[k], time.process_time() - begun)
+    return seconds, found
+
+
+def dense(states: int, frames: int) -> None:
+    """Print a line for each algorithm."""
+    rng = np.random.default_rng(states)
+    model = random_model(rng, states, 20)
+    theirs, symbols = peer(model), rng.integers(20, size=frames)
+    column = symbols[:, None]
+    for name, own, other in (
+        ("Viterbi", lambda: decode(model, symbols).score, lambda: theirs.decode(column)[0]),
+        ("forward", lambda: likelihood(model, symbols), lambda: theirs.score(column)),
+        ("posteriors", lambda: posterior(model, symbols), lambda: theirs.predict_proba(column)),
+    ):
+        own()
+        (ours, peers), (found, expected) = alternating(own, other)
+        assert np.allclose(found, expected, rtol=1e-9, atol=1e-9)
+        print(
+            f"{states:>4} states  {name:<11}{frames / peers / 1e3:>9,.1f} k frames/s hmmlearn,"
+            f"{frames / ours / 1e3:>9,.1f} k plait, {peers / ours:5.1f} x"
+        )
+
+
+def sparse(states: int, frames: int, most: int) -> None:
+    """Print arcs a second with so many states of a frame kept."""
+    rng = np.random.default_rng(1)
+    count = int(2.4 * states)
+    ends = rng.integers(states, size=(count, 2))
+    ends[:states, 0] = np.arange(states)
+    table = np.column_stack([ends, rng.integers(1, 101, count), rng.integers(5, size=count)])
+    graph = Graph(0, table, -rng.exponential(size=count), {s: 0.0 for s in range(states)})
+    weights = -rng.exponential(3.0, size=(frames, 100))
+    graph.best_path(weights[:2], most=most)
+    (seconds,), (found,) = alternating(lambda: graph.best_path(weights, most=most))
+    assert len(found.frames) == frames
+    print(
+        f"{states:,} states, {count:,} arcs, {most:,} kept of a frame: {frames / seconds:,.0f} frames/s, "
+        f"at most {2.4 * most * frames / seconds / 1e6:,.1f} M arcs/s"
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    print(platform.processor() or platform.machine())
+    for states, frames in ((4, 20_000), (32, 20_000), (256, 3000)):
+        dense(states, frames)
+    sparse(200_000, 200, 20_000)
+
+
+if __name__ == "__main__":
+    main()

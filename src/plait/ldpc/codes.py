@@ -1,0 +1,285 @@
+"""Codes by their parity checks: by name, or from alist files; and their encoders."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from plait.errors import FormatError, InvalidInput
+from plait.formats.compression import read_text
+from plait.lang.compile import kernel
+
+NAMES: Final = "ar4ja-1/2-1024 (rates 1/2, 2/3, 4/5; 1024, 4096, 16384 bits), c2, wimax-1248 (576 to 2304)"
+_EXPECTED: Final = "a code in alist format"
+#: Columns and checks of a code in a file.
+_MOST: Final = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Code:
+    """A binary linear code.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    size
+        Columns of the parity-check matrix.
+    bits
+        Columns of the ones of the matrix, row by row, int64, shape (ones,).
+    starts
+        Where each row begins in `bits`, int64, shape (checks + 1,).
+    sent
+        Columns of the bits that are sent, in order, -1 for a 0 that fills up, int64, shape (n,).
+    known
+        Columns of bits that are always 0 and not sent.
+    most
+        Bits of information at most; what is free besides is 0.
+    """
+
+    name: str
+    size: int
+    bits: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    sent: NDArray[np.int64]
+    known: NDArray[np.int64]
+    most: int | None = None
+
+    @property
+    def n(self) -> int:
+        """Bits that are sent."""
+        return self.sent.size
+
+    @property
+    def k(self) -> int:
+        """Bits of information."""
+        return self.information.size
+
+    @functools.cached_property
+    def _solved(self) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64]]:
+        """Columns of information, what each adds to the other columns as packed rows, and these columns."""
+        words = -(-self.size // 64)
+        rows = np.zeros((self.starts.size - 1, words), np.uint64)
+        # Columns from the right: the information stands at the front, as the standards have it.
+        places = self.size - 1 - self.bits
+        checks = np.repeat(np.arange(rows.shape[0]), np.diff(self.starts))
+        np.bitwise_xor.at(rows, (checks, places >> 6), np.uint64(1) << (places & 63).astype(np.uint64))
+        pivots = np.full(rows.shape[0], -1, np.int64)
+        eliminate(rows, self.size, pivots)
+        solved = np.flatnonzero(pivots >= 0)
+        parity = self.size - 1 - pivots[solved]
+        free = np.ones(self.size, bool)
+        free[parity] = free[self.known] = False
+        information = np.flatnonzero(free)[: self.most]
+        packed = np.zeros((information.size, -(-parity.size // 64)), np.uint64)
+        for k, column in enumerate(self.size - 1 - information):
+            ones = rows[solved, column >> 6] >> np.uint64(column & 63) & np.uint64(1)
+            octets = np.packbits(ones.astype(np.uint8), bitorder="little")
+            packed[k].view(np.uint8)[: octets.size] = octets
+        return information, packed, parity
+
+    @property
+    def information(self) -> NDArray[np.int64]:
+        """Columns of the information, int64, shape (k,)."""
+        return self._solved[0]
+
+    def encode(self, information: ArrayLike) -> NDArray[np.uint8]:
+        """Words of the code.
+
+        Parameters
+        ----------
+        information
+            Bits 0 and 1, shape (words, k).
+
+        Returns
+        -------
+        numpy.ndarray
+            Bits as they are sent, uint8, shape (words, n).
+
+        Raises
+        ------
+        InvalidInput
+            If the shape is another one, or something is no bit.
+        """
+        columns, packed, parity = self._solved
+        given = np.asarray(information)
+        if given.ndim != 2 or given.shape[1] != columns.size:
+            raise InvalidInput("information", found=given.shape, expected=f"(words, {columns.size:,})")
+        if not np.isin(given, (0, 1)).all():
+            raise InvalidInput("information", found="other numbers", expected="bits, 0 and 1")
+        found = np.zeros((given.shape[0], self.size + 1), np.uint8)
+        found[:, columns] = given
+        sums = np.zeros((given.shape[0], packed.shape[1]), np.uint64)
+        add_rows(np.ascontiguousarray(given, np.uint8), packed, sums)
+        found[:, parity] = np.unpackbits(sums.view(np.uint8), axis=1, bitorder="little")[:, : parity.size]
+        return found[:, self.sent]
+
+
+@kernel
+def eliminate(rows: Any, columns: int, pivots: Any) -> None:
+    """Solve packed rows, uint64 (rows, words), for their first columns: `pivots` int64 (rows,), or -1."""
+    taken = 0
+    for column in range(columns):
+        word, bit = column >> 6, np.uint64(column & 63)
+        row = taken
+        while row < rows.shape[0] and not rows[row, word] >> bit & np.uint64(1):
+            row += 1
+        if row == rows.shape[0]:
+            continue
+        if row != taken:
+            for k in range(rows.shape[1]):
+                rows[taken, k], rows[row, k] = rows[row, k], rows[taken, k]
+        for other in range(rows.shape[0]):
+            if other != taken and rows[other, word] >> bit & np.uint64(1):
+                for k in range(rows.shape[1]):
+                    rows[other, k] ^= rows[taken, k]
+        pivots[taken] = column
+        taken += 1
+        if taken == rows.shape[0]:
+            return
+
+
+@kernel
+def add_rows(chosen: Any, rows: Any, sums: Any) -> None:
+    """Sums without carry of the rows that are chosen by each of some words, uint8 (words, rows)."""
+    for a in range(chosen.shape[0]):
+        for b in range(chosen.shape[1]):
+            if chosen[a, b]:
+                for k in range(rows.shape[1]):
+                    sums[a, k] ^= rows[b, k]
+
+
+def code_of(name: str, size: int, checks: Sequence[Sequence[int]]) -> Code:
+    """A code of which all columns are sent, by the columns of its checks."""
+    starts = np.cumsum([0, *map(len, checks)])
+    bits = np.array([column for check in checks for column in sorted(check)], np.int64)
+    return Code(name, size, bits, starts, np.arange(size), np.zeros(0, np.int64))
+
+
+@functools.lru_cache(4)
+def code_named(name: str) -> Code:
+    """A code of a standard, or of a file.
+
+    Parameters
+    ----------
+    name
+        ``ar4ja-R-K`` and ``c2`` of CCSDS 131.0-B, ``wimax-N`` of rate 1/2 of IEEE 802.16e, or the path of an
+        alist file. Of AR4JA, the last columns are not sent; C2 is the (8160, 7136) code, whose columns 0 to
+        17 are 0.
+
+    Returns
+    -------
+    Code
+        The code.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such name.
+    FormatError
+        If a file is missing or is no alist file.
+
+    Examples
+    --------
+    >>> code = code_named("wimax-1248")
+    >>> code.n, code.k
+    (1248, 624)
+    """
+    tables = json.loads(resources.files("plait.ldpc").joinpath("data/codes.json").read_text())
+    if found := re.fullmatch(r"ar4ja-(1/2|2/3|4/5)-(1024|4096|16384)", name):
+        blocks = {"1/2": 2, "2/3": 4, "4/5": 8}[found[1]]
+        m = int(found[2]) // blocks
+        theta, phi = tables["ar4ja"]["theta"], tables["ar4ja"]["phi"][str(m)]
+
+        def turned(number: int, i: int) -> int:
+            j = 4 * i // m
+            quarter = (theta[number - 1] + j) % 4 * (m // 4)
+            return i if number == 0 else quarter + (phi[j][number - 1] + i) % (m // 4)
+
+        base = [row[8 - blocks :] for row in tables["ar4ja"]["blocks"]]
+        code = code_of(name, (blocks + 3) * m, _expanded(base, m, turned))
+        return Code(name, code.size, code.bits, code.starts, code.sent[: (blocks + 2) * m], code.known)
+    if name == "c2":
+        code = code_of(name, 8176, _expanded(tables["c2"], 511, lambda shift, i: (i + shift) % 511))
+        sent = np.concatenate([code.sent[18:], [-1, -1]])
+        return Code(name, code.size, code.bits, code.starts, sent, code.sent[:18], 7136)
+    if (found := re.fullmatch(r"wimax-(\d{3,4})", name)) and int(found[1]) in range(576, 2305, 96):
+        z = int(found[1]) // 24
+        checks = _expanded(tables["wimax-1/2"], z, lambda shift, i: (i + shift * z // 96) % z)
+        return code_of(name, 24 * z, checks)
+    if os.sep not in name and not os.path.exists(name) and not name.endswith(".alist"):
+        raise InvalidInput("code", found=repr(name), expected=f"an alist file, or {NAMES}")
+    return read_alist(name)
+
+
+def _expanded(base: Sequence[Sequence[Sequence[int]]], m: int, column: Any) -> list[list[int]]:
+    """Checks of a matrix of blocks of m x m, sums of permutations; twice the same one is none."""
+    checks = []
+    for row in base:
+        for i in range(m):
+            places: set[int] = set()
+            for k, block in enumerate(row):
+                for number in block:
+                    places ^= {k * m + column(number, i)}
+            checks.append(sorted(places))
+    return checks
+
+
+def read_alist(path: str | os.PathLike[str]) -> Code:
+    """A code in MacKay's alist format; lists of columns and of checks are compared with each other."""
+    lines = [
+        (number, line.split())
+        for number, line in enumerate(read_text(path, _EXPECTED).splitlines(), 1)
+        if line.strip()
+    ]
+
+    def numbers(at: int, what: str, least: int, most: int, count: int | None = None) -> list[int]:
+        if at >= len(lines):
+            raise FormatError(path, found="the end of the file", expected=what)
+        line, words = lines[at]
+        if not all(word.isascii() and word.isdigit() and len(word) < 8 for word in words):
+            raise FormatError(path, found="something that is no number", expected=what, line=line)
+        found = list(map(int, words))
+        if (count is not None and len(found) != count) or not all(least <= one <= most for one in found):
+            raise FormatError(path, found=" ".join(words)[:40], expected=what, line=line)
+        return found
+
+    size, checks = numbers(0, f"numbers of columns and of checks, up to {_MOST:,}", 1, _MOST, 2)
+    numbers(1, "the largest weights of columns and of checks", 0, _MOST, 2)
+    weights = (
+        numbers(2, f"weights of {size:,} columns", 0, checks, size),
+        numbers(3, f"weights of {checks:,} checks", 1, size, checks),
+    )
+    lists: list[list[list[int]]] = [[], []]
+    for side, other, kind in ((0, checks, "checks of a column"), (1, size, "columns of a check")):
+        for k, weight in enumerate(weights[side]):
+            at = 4 + k + (size if side else 0)
+            # Shorter lists are filled up with 0.
+            found = [one for one in numbers(at, f"{kind}, 1 to {other:,}", 0, other) if one]
+            if len(set(found)) != weight or len(found) != weight:
+                what = f"{weight} different {kind}"
+                raise FormatError(path, found=f"{len(found)} of them", expected=what, line=lines[at][0])
+            lists[side].append(found)
+    if len(lines) > 4 + size + checks:
+        line = lines[4 + size + checks][0]
+        raise FormatError(path, found="more lines", expected="the end of the file", line=line)
+    ones = {(m, column) for m, check in enumerate(lists[1], 1) for column in check}
+    for column, own in enumerate(lists[0], 1):
+        for m in own:
+            if (m, column) not in ones:
+                what = f"column {column} in the list of check {m}, too"
+                raise FormatError(path, found="it in one list", expected=what, line=lines[3 + column][0])
+    if len(ones) != sum(weights[0]):
+        raise FormatError(
+            path, found=f"{sum(weights[0])} ones by columns", expected=f"{len(ones)} as by checks"
+        )
+    return code_of(os.fspath(path), size, [[column - 1 for column in check] for check in lists[1]])

@@ -1,0 +1,261 @@
+"""Decoding: one word of a code in each lane, all checks one after the other."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from plait.devices.target import Problem, Target, interpreted, over_threads, resolve
+from plait.errors import InvalidInput, in_range, one_of
+from plait.lang.algebras import algebra_in_lanes
+from plait.lang.compile import kernel, shared
+from plait.lang.lanes import host_lanes, lanes_of, mask_bits
+from plait.ldpc.codes import Code
+from plait.ldpc.messages import Parities, SignedLeast, fetch, is_one, parity_step, put
+
+Method = Literal["sum-product", "min-sum"]
+Schedule = Literal["flooding", "layered"]
+#: Logarithms of the least probability of sums, and of what a bit says, by the type of numbers.
+_LIMITS: Final[dict[Any, tuple[float, float]]] = {np.float32: (64.0, 20.0), np.float64: (600.0, 40.0)}
+#: Bits that are worth the start of a GPU which was not asked for by name.
+_WORTH: Final = 1 << 26
+#: Steps of min-sum in a unit of the logarithm, and most of them that a bit says.
+UNITS, BOUND = 4, 63
+
+
+class Decoded(NamedTuple):
+    """Words that were decoded.
+
+    Attributes
+    ----------
+    bits
+        Bits as they were sent, uint8, shape (words, n); where no word of the code was found, the last guess.
+    information
+        Bits of information, uint8, shape (words, k).
+    found
+        Whether all checks hold, bool, shape (words,).
+    iterations
+        After how many, int64, shape (words,).
+    """
+
+    bits: NDArray[np.uint8]
+    information: NDArray[np.uint8]
+    found: NDArray[np.bool_]
+    iterations: NDArray[np.int64]
+
+
+@shared
+def _settle(words: Any, counts: Any, new: Any, count: int) -> None:
+    """Keep the bits of lanes, and after how many iterations they were found."""
+    if new != 0:
+        for n in range(words.shape[1]):
+            words[1, n] |= words[0, n] & new
+        for lane in range(counts.size):
+            if new >> lane & 1:
+                counts[lane] = count
+
+
+@shared
+def decode_words(
+    place: Any, algebra: Any, code: Any, prior: Any, memory: Any, limits: Any, words: Any, counts: Any
+) -> Any:
+    """Decode words side by side: `words` int64 (2, bits), their bits by lanes. Returns which are of the code.
+
+    `code`: bits and starts of its checks. `prior`, like the sums of `memory`, has the message of each bit
+    that was received; `memory`: sums, sums of before, messages of the checks, and two of the longest check.
+    `limits`: iterations, whether checks use what others have said in the same one, and the lanes in use. A
+    lane that has a word of the code stays as it is. `counts` int64 (lanes,): iterations of each.
+    """
+    bits, starts = code
+    sums, said, messages, own, later = memory
+    iterations, layered, used = limits
+    alg = algebra_in_lanes(algebra, place[0])
+    size, done = words.shape[1], ~used
+    for count in range(iterations + 1):
+        for n in range(size):
+            words[0, n] = mask_bits(is_one(alg, fetch(alg, place, sums, n)))
+        wrong = np.int64(0)
+        for m in range(starts.size - 1):
+            parity = np.int64(0)
+            for k in range(starts[m], starts[m + 1]):
+                parity ^= words[0, bits[k]]
+            wrong |= parity
+        last = count == iterations
+        # Lanes that are done keep what they had.
+        new = ~done if last else ~(wrong | done)
+        _settle(words, counts, new, count)
+        if last or (done | new) == -1:
+            return ~(wrong & ~done)
+        done |= new
+        if not layered:
+            for n in range(size):
+                put(alg, place, said, n, fetch(alg, place, sums, n))
+                put(alg, place, sums, n, fetch(alg, place, prior, n))
+        for m in range(starts.size - 1):
+            check = bits, starts[m], starts[m + 1]
+            before = sums if layered else said
+            parity_step(alg, place, check, before, sums, messages, own, later, layered)
+    return 0
+
+
+decode_group = kernel(decode_words)
+
+
+class DecodeBatch(NamedTuple):
+    """Logarithms of ratios, (words, columns), and how to decode them; `lanes` 0: those of this processor."""
+
+    code: Code
+    ratios: NDArray[Any]
+    method: Method
+    layered: bool
+    iterations: int
+    kind: Any
+    lanes: int = 0
+
+
+def messages_of(
+    batch: DecodeBatch, ratios: NDArray[Any], width: int
+) -> tuple[Any, NDArray[Any], NDArray[Any]]:
+    """The algebra, messages of logarithms of ratios (columns, lanes), and one that says nothing."""
+    kind = batch.kind
+    if batch.method == "min-sum":
+        most = 127
+        found = np.zeros((ratios.shape[1], width), kind)
+        if ratios.dtype != kind:
+            units = np.multiply(ratios, UNITS, dtype=np.float32)
+            np.rint(units, out=units)
+            ratios = np.clip(units, -most, most, out=units).astype(kind)
+        np.maximum(ratios.T, -most, out=found[:, : len(ratios)])
+        return SignedLeast(*map(kind, (0, most, BOUND, 2))), found, np.zeros((1, width), kind)
+    sums, said = _LIMITS[kind]
+    pairs = np.full((ratios.shape[1], 2, width), 0.5, kind)
+    for side, sign in enumerate((-1, 1)):
+        pairs[:, side, : len(ratios)] = (1 / (1 + np.exp(np.clip(sign * ratios, -said, said)))).T
+    nothing = np.full((2, width), 0.5, kind)
+    algebra = Parities(*map(kind, (0, 1, math.exp(-sums), math.exp(-said))))
+    return algebra, pairs.reshape(-1, width), nothing
+
+
+#: Bits, iterations, and whether they are words of the code.
+_Found = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
+
+
+def _run(run: Any, batch: DecodeBatch, target: Target) -> _Found:
+    code, count = batch.code, len(batch.ratios)
+    width = batch.lanes or host_lanes(8 * np.dtype(batch.kind).itemsize).width
+    bits, iterations = np.empty((count, code.size), np.uint8), np.empty(count, np.int64)
+    found = np.empty(count, bool)
+    longest = int(np.diff(code.starts).max(initial=1))
+
+    def one(first: int) -> None:
+        own = batch.ratios[first : first + width]
+        algebra, prior, nothing = messages_of(batch, own, width)
+        told, before, later = (np.tile(nothing, (k, 1)) for k in (code.bits.size, longest, longest))
+        memory = prior.copy(), np.empty_like(prior), told, before, later
+        words, counts = np.zeros((2, code.size), np.int64), np.zeros(width, np.int64)
+        limits = (
+            np.int64(batch.iterations),
+            batch.layered,
+            np.int64(2 ** len(own) - 1 if len(own) < 64 else -1),
+        )
+        good = run(
+            (lanes_of(width), np.int64(0)),
+            algebra,
+            (code.bits, code.starts),
+            prior,
+            memory,
+            limits,
+            words,
+            counts,
+        )
+        by_lane = np.unpackbits(words[1].view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+        bits[first : first + width] = by_lane[:, : len(own)].T
+        iterations[first : first + width] = counts[: len(own)]
+        found[first : first + width] = np.int64(good) >> np.arange(len(own)) & 1
+
+    over_threads(target.threads, range(0, count, width), one)
+    return bits, iterations, found
+
+
+_DECODING: Final = Problem(
+    "words of a parity-check code",
+    cpu=partial(_run, decode_group),
+    reference=partial(_run, interpreted(decode_group)),
+    cuda="plait.ldpc.gpu_decoding:decode_batch",
+    worth=lambda batch: batch.ratios.size >= _WORTH,
+)
+
+
+def decode(
+    ratios: ArrayLike,
+    code: Code,
+    *,
+    iterations: int = 50,
+    method: Method = "sum-product",
+    schedule: Schedule = "layered",
+    dtype: Literal["float32", "float64"] = "float32",
+    device: str = "auto",
+    threads: int | None = None,
+) -> Decoded:
+    """Find words of a code that were sent.
+
+    Parameters
+    ----------
+    ratios
+        For each bit as sent, the natural logarithm of how much more probable 0 is than 1, shape (words, n);
+        for min-sum also int8, in quarters.
+    code
+        The code.
+    iterations
+        Most iterations; a word is done as soon as all its checks hold.
+    method
+        ``sum-product``, or ``min-sum``: 8 bits, in quarters, messages of checks times 3/4.
+    schedule
+        ``flooding``: checks use what was said in the iteration before; ``layered``: what was said last,
+        which takes about half the iterations.
+    dtype
+        Numbers of sum-product.
+    device
+        ``auto``, ``cpu``, ``cuda``, ...; those of min-sum are the same on all, bit by bit.
+    threads
+        Threads of the CPU; answers depend neither on them nor on other words.
+
+    Returns
+    -------
+    Decoded
+        Bits, whether they are a word of the code, and iterations.
+
+    Raises
+    ------
+    InvalidInput
+        If the shape is another one, a ratio is no number, or a parameter is none of those said.
+    """
+    one_of("method", method, ("sum-product", "min-sum"))
+    one_of("schedule", schedule, ("flooding", "layered"))
+    one_of("dtype", dtype, ("float32", "float64"))
+    in_range("iterations", iterations, 0, 1 << 20)
+    given = np.asarray(ratios)
+    if given.dtype.kind not in "fiu":
+        raise InvalidInput("ratios", found=f"an array of {given.dtype}", expected="numbers")
+    if given.dtype != np.int8 or method != "min-sum":
+        given = given.astype(np.float64)
+    if given.ndim != 2 or given.shape[1] != code.n:
+        raise InvalidInput("ratios", found=given.shape, expected=f"(words, {code.n:,}), for {code.name}")
+    if np.isnan(given).any():
+        row, column = map(int, np.argwhere(np.isnan(given))[0])
+        raise InvalidInput("ratios", found=f"no number in word {row}, bit {column}", expected="numbers")
+    columns = given
+    if code.n != code.size:
+        columns = np.zeros((len(given), code.size + 1), given.dtype)
+        columns[:, code.sent] = given
+        columns[:, code.known] = 127
+        columns = columns[:, :-1]
+    kind: Any = np.int8 if method == "min-sum" else np.dtype(dtype).type
+    batch = DecodeBatch(code, columns, method, schedule == "layered", iterations, kind)
+    bits, counts, found = resolve(device, threads).launch(_DECODING, batch)
+    padded = np.hstack([bits, np.zeros((len(bits), 1), np.uint8)])
+    return Decoded(padded[:, code.sent], bits[:, code.information], found, counts)

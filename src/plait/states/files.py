@@ -1,0 +1,136 @@
+"""Models and observations in files, and what is found as tables: ``plait decode``."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from plait._version import __version__
+from plait.devices.target import over_threads
+from plait.errors import FormatError, InvalidInput
+from plait.formats.fasta import read_fasta
+from plait.formats.tables import open_table
+from plait.settings import thread_count
+from plait.states.decoding import decode, likelihood, paths, posterior, ties
+from plait.states.graphs import Graph
+from plait.states.models import HiddenMarkovModel, read_observations
+
+_FIELDS: Final = {
+    "best": [("score", pa.float64()), ("first", pa.int64()), ("last", pa.int64()), ("state", pa.string())],
+    "sum": [("log_likelihood", pa.float64())],
+    "count": [("paths", pa.string()), ("best_paths", pa.string())],
+    "posterior": [("frame", pa.int64()), ("state", pa.string()), ("probability", pa.float64())],
+    "graph": [("score", pa.float64()), ("labels", pa.list_(pa.int32()))],
+}
+#: Posteriors below this are left out.
+_LEAST: Final = 1e-6
+#: Sequences whose answers are held at a time.
+_HELD: Final = 256
+
+
+def decode_file(
+    model: str | os.PathLike[str],
+    observations: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    what: str,
+    beam: float = math.inf,
+    most: int | None = None,
+    threads: int | None = None,
+) -> tuple[int, int]:
+    """Decode sequences of a file and write a table; numbers of sequences and of rows.
+
+    `what`: ``best``, ``sum``, ``count`` or ``posterior``, which graphs lack. FormatError if a file is not
+    what it should be; InvalidInput if the two do not fit.
+    """
+    own: HiddenMarkovModel | Graph
+    own = HiddenMarkovModel.read(model) if os.fspath(model).lower().endswith(".json") else Graph.read(model)
+    if isinstance(own, Graph):
+        if what == "posterior":
+            raise InvalidInput(
+                "what", found="posterior with a graph", expected="a hidden Markov model (.json)"
+            )
+        answer: Any = partial(_of_graph, own, what, beam, most)
+    elif beam < math.inf or most is not None:
+        raise InvalidInput("beam", found="one with a hidden Markov model", expected="a graph for it")
+    else:
+        answer = partial(_of_model, own, what)
+    fields = _FIELDS["graph" if isinstance(own, Graph) and what == "best" else what]
+    if isinstance(own, Graph) and what == "count":
+        fields = fields[:1]
+    schema = pa.schema([("sequence_id", pa.string()), *fields])
+    facts = {"version": __version__, "model": os.path.realpath(model), "what": what}
+    facts |= {"observations": os.path.realpath(observations), "beam": str(beam), "most": str(most)}
+    workers = thread_count() if threads is None else threads
+    sequences = 0
+    with open_table(
+        output, schema, metadata={"plait.decode": json.dumps(facts)}, inputs=[model, observations]
+    ) as writer:
+        for held in _held(observations):
+            sequences += len(held)
+            rows = over_threads(workers, held, partial(_rows, observations, answer))
+            writer.write(pa.RecordBatch.from_pylist([row for some in rows for row in some], schema))
+    return sequences, writer.rows
+
+
+def _rows(path: object, answer: Any, named: tuple[str, Any]) -> list[dict[str, Any]]:
+    try:
+        return [{"sequence_id": named[0], **row} for row in answer(named[1])]
+    except InvalidInput as error:
+        if error.what not in ("observations", "frames"):
+            raise
+        raise FormatError(
+            path, found=f"{error.found} of sequence {named[0]!r}", expected=error.expected
+        ) from error
+
+
+def _held(path: str | os.PathLike[str]) -> Iterator[Sequence[tuple[str, Any]]]:
+    """Some sequences with their names at a time: an array, or those of a FASTA file."""
+    if os.fspath(path).lower().endswith(".npy"):
+        yield [("1", read_observations(path))]
+        return
+    for block in read_fasta(path):
+        for first in range(0, len(block), _HELD):
+            part = range(first, min(first + _HELD, len(block)))
+            yield [(block.names[k], block.sequence(k).decode()) for k in part]
+
+
+def _of_graph(graph: Graph, what: str, beam: float, most: int | None, frames: Any) -> list[dict[str, Any]]:
+    if isinstance(frames, str) or frames.ndim != 2:
+        raise InvalidInput("frames", found="symbols", expected="logarithms (frames, labels) for a graph")
+    if what == "sum":
+        return [{"log_likelihood": graph.log_sum(frames)}]
+    if what == "count":
+        return [{"paths": str(graph.paths(frames))}]
+    found = graph.best_path(frames, beam=beam, most=most)
+    return [{"score": found.score, "labels": found.outputs.tolist()}]
+
+
+def _of_model(model: HiddenMarkovModel, what: str, observations: Any) -> list[dict[str, Any]]:
+    if what == "sum":
+        return [{"log_likelihood": likelihood(model, observations)}]
+    if what == "count":
+        return [{"paths": str(paths(model, observations)), "best_paths": str(ties(model, observations))}]
+    if what == "posterior":
+        shares = posterior(model, observations)
+        return [
+            {"frame": int(t) + 1, "state": model.states[s], "probability": float(shares[t, s])}
+            for t, s in np.argwhere(shares >= _LEAST)
+        ]
+    found = decode(model, observations)
+    if found.score == -math.inf:
+        return [{"score": found.score}]
+    changes = np.flatnonzero(np.diff(found.path)) + 1
+    first, last = [0, *changes.tolist()], [*changes.tolist(), found.path.size]
+    return [
+        {"score": found.score, "first": a + 1, "last": b, "state": model.states[found.path[a]]}
+        for a, b in zip(first, last, strict=True)
+        if a < b
+    ]

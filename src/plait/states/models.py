@@ -1,0 +1,232 @@
+"""Hidden Markov models: states, how they follow one another, and what they show."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from plait.errors import FormatError, InvalidInput
+from plait.formats.atomic import write_json
+from plait.formats.compression import read_json
+
+_Floats = NDArray[np.float64]
+_FIELDS = ("states", "start", "transitions", "symbols", "emissions")
+#: Sums of probabilities may be off by so much.
+_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenMarkovModel:
+    """A hidden Markov model.
+
+    Parameters
+    ----------
+    start
+        Probability of each state in the first frame (states,).
+    transitions
+        Probabilities (states, states): from, to.
+    emissions
+        Probability of each symbol in each state (states, symbols); None where frames come as logarithms of
+        probabilities by state.
+    states, symbols
+        Their names; numbers by default.
+
+    Raises
+    ------
+    InvalidInput
+        If a shape does not fit, or probabilities are none or do not sum to one.
+    """
+
+    start: _Floats
+    transitions: _Floats
+    emissions: _Floats | None = None
+    states: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the tables, and make them what they are told to be."""
+        start = _table("start", self.start, (None,))
+        count = start.size
+        transitions = _table("transitions", self.transitions, (count, count))
+        names = tuple(map(str, self.states)) or tuple(map(str, range(count)))
+        given: dict[str, Any] = {"start": start, "transitions": transitions}
+        symbols: tuple[str, ...] = ()
+        if self.emissions is not None:
+            given["emissions"] = _table("emissions", self.emissions, (count, None))
+            shown = given["emissions"].shape[1]
+            symbols = tuple(map(str, self.symbols)) or tuple(map(str, range(shown)))
+            _check_names("symbols", symbols, shown)
+        _check_names("states", names, count)
+        for name, value in (given | {"states": names, "symbols": symbols}).items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model from JSON.
+
+        Parameters
+        ----------
+        path
+            An object with ``start``, ``transitions`` and, if they have any, ``emissions``, ``states`` and
+            ``symbols``, as for the class.
+
+        Returns
+        -------
+        HiddenMarkovModel
+            The model.
+
+        Raises
+        ------
+        FormatError
+            If the file is missing or no such object.
+        """
+        content = read_json(path, "a hidden Markov model")
+        if not isinstance(content, dict) or not {"start", "transitions"} <= content.keys() <= {*_FIELDS}:
+            found = f"the fields {', '.join(map(str, content))}" if isinstance(content, dict) else "no object"
+            raise FormatError(
+                path, found=found, expected=f"start and transitions, perhaps {', '.join(_FIELDS)}"
+            )
+        try:
+            return cls(**content)
+        except InvalidInput as error:
+            raise FormatError(path, found=f"{error.what}: {error.found}", expected=error.expected) from error
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as JSON.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Raises
+        ------
+        InvalidInput, FormatError
+            If it cannot be written.
+        """
+        tables = {"start": self.start, "transitions": self.transitions, "emissions": self.emissions}
+        content: dict[str, object] = {k: v.tolist() for k, v in tables.items() if v is not None}
+        content |= {"states": self.states} | ({"symbols": self.symbols} if self.symbols else {})
+        write_json(path, content)
+
+    @classmethod
+    def of_hmmlearn(cls, model: Any) -> Self:
+        """Take over a fitted model of hmmlearn.
+
+        Parameters
+        ----------
+        model
+            One with ``startprob_`` and ``transmat_``; ``emissionprob_`` is taken if it has that.
+
+        Returns
+        -------
+        HiddenMarkovModel
+            The model. Others than categorical ones give the logarithms of what frames weigh themselves.
+        """
+        return cls(model.startprob_, model.transmat_, getattr(model, "emissionprob_", None))
+
+    def log_weights(self, observations: ArrayLike) -> _Floats:
+        """Logarithms of what each frame weighs in each state.
+
+        Parameters
+        ----------
+        observations
+            Symbols (frames,), as text, names or whole numbers; or the logarithms (frames, states) themselves.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64 (frames, states).
+
+        Raises
+        ------
+        InvalidInput
+            If a symbol is unknown, or a logarithm is no number below infinity.
+        """
+        given = np.array([*observations]) if isinstance(observations, str) else np.asarray(observations)
+        if given.ndim == 2:
+            weights = given.astype(np.float64)
+            if weights.shape[1] != len(self.states) or np.isnan(weights).any() or (weights == np.inf).any():
+                expected = f"(frames, {len(self.states)}) numbers below infinity"
+                raise InvalidInput("observations", found=f"{given.shape}", expected=expected)
+            return weights
+        if self.emissions is None:
+            raise InvalidInput(
+                "observations", found="symbols", expected="logarithms: the model has no emissions"
+            )
+        codes = self.codes(given)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.emissions.T)[codes])
+
+    def codes(self, observations: ArrayLike) -> NDArray[np.int64]:
+        """Numbers of symbols.
+
+        Parameters
+        ----------
+        observations
+            Symbols (frames,), as for `log_weights`.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64 (frames,).
+
+        Raises
+        ------
+        InvalidInput
+            If a symbol is unknown.
+        """
+        given = np.array([*observations]) if isinstance(observations, str) else np.asarray(observations)
+        if given.ndim != 1:
+            raise InvalidInput("observations", found=f"{given.ndim} dimensions", expected="one or two")
+        if given.dtype.kind in "iu":
+            bad = (given < 0) | (given >= len(self.symbols))
+            codes = given.astype(np.int64)
+        else:
+            place = {name: k for k, name in enumerate(self.symbols)}
+            codes = np.array([place.get(str(name), -1) for name in given], np.int64)
+            bad = codes < 0
+        if bad.any():
+            at = int(bad.argmax())
+            expected = f"one of {', '.join(self.symbols[:20])}"
+            raise InvalidInput("observations", found=f"{given[at]!s} in frame {at}", expected=expected)
+        return codes
+
+
+def _table(name: str, values: Any, shape: tuple[int | None, ...]) -> _Floats:
+    """Rows of probabilities."""
+    try:
+        found = np.ascontiguousarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(name, found="no table of numbers", expected="probabilities") from None
+    wanted = " x ".join("any number" if n is None else str(n) for n in shape)
+    if found.ndim != len(shape) or any(n not in (None, m) for n, m in zip(shape, found.shape, strict=True)):
+        raise InvalidInput(name, found=f"an array {found.shape}", expected=wanted)
+    if not found.size or not ((found >= 0) & (found <= 1 + _TOLERANCE)).all():
+        raise InvalidInput(name, found="something else", expected="probabilities, at least one")
+    rows = np.abs(found.sum(axis=-1) - 1).reshape(-1)
+    if rows.max() > _TOLERANCE:
+        row = int(rows.argmax())
+        total = float(found.reshape(-1, found.shape[-1])[row].sum())
+        raise InvalidInput(f"{name}, row {row}", found=f"the sum {total:.6g}", expected="1")
+    return found
+
+
+def _check_names(what: str, names: tuple[str, ...], count: int) -> None:
+    if len(names) != count or len(set(names)) != count:
+        raise InvalidInput(what, found=f"{len(set(names))} different names", expected=f"{count}")
+
+
+def read_observations(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """Symbols (frames,) or logarithms (frames, states) from a .npy file; FormatError if it is none."""
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise FormatError(path, found=f"no array ({error})", expected="a .npy file of numbers") from error
+    if not isinstance(found, np.ndarray) or found.dtype.kind not in "iuf":
+        raise FormatError(path, found="another kind of file", expected="a .npy file of numbers")
+    return found

@@ -1,0 +1,114 @@
+"""Rows as the AIRR Rearrangement schema wants them: the columns it requires, whatever else there is."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from plait.alphabets import AMINO_ACID_OF_MASKS, IUPAC_MASK
+from plait.formats.checkpoints import letters_of
+from plait.formats.layouts import REQUIRED_ROLES, is_text
+from plait.run.rows import AddedColumns
+
+_FLAGS: Final = ("rev_comp", "productive")
+#: Columns that belong to single reads.
+OF_READS: Final = ("sequence", "sequence_alignment", "germline_alignment", "v_cigar", "d_cigar", "j_cigar")
+_TEXTS: Final = ("sequence_id", "cell_id", "locus", "v_call", "d_call", "j_call", "c_call", "junction")
+#: What version 2.0 of the schema requires; and cell, locus and C gene: readers of single cells ask for them.
+REQUIRED: Final = pa.schema(
+    [(name, pa.string()) for name in (*_TEXTS, "junction_aa")]
+    + [(name, pa.bool_()) for name in _FLAGS]
+    + [(name, pa.string()) for name in OF_READS]
+)
+LOCI: Final = ("TRA", "TRB", "TRG", "TRD", "IGH", "IGK", "IGL")
+_STOP: Final = "^(?:...)*(?:TAA|TAG|TGA)"
+#: Masks of letters; in models, U is none of them.
+_MASKS: Final = np.where(np.isin(np.arange(256), (ord("U"), ord("u"))), np.uint8(0), IUPAC_MASK)
+
+
+def lacking(given: pa.Schema) -> pa.Schema:
+    """The columns of `REQUIRED` that a table of rearrangements lacks; none if it is another table."""
+    if not {*REQUIRED_ROLES} <= {*given.names} or not is_text(given.field("junction").type):
+        return pa.schema([])
+    return pa.schema([field for field in REQUIRED if field.name not in given.names])
+
+
+def completed(rows: pa.RecordBatch, wanted: pa.Schema, first: int) -> list[pa.Array]:
+    """Columns of `lacking`, null but for what a junction tells; row number `first` is the first one."""
+    n, found = rows.num_rows, dict[str, pa.Array]()
+    if "sequence_id" in wanted.names:
+        found["sequence_id"] = pa.array(np.arange(first, first + n)).cast(pa.string())
+    if "rev_comp" in wanted.names:
+        # Junctions are on the strand of the genes; and the airr package reads no table without it.
+        found["rev_comp"] = pa.array(np.zeros(n, np.bool_))
+    if "locus" in wanted.names:
+        found["locus"] = loci(rows["j_call"])
+    if "junction_aa" in wanted.names:
+        found["junction_aa"] = translations(rows["junction"])
+    if "productive" in wanted.names:
+        found["productive"] = productive(rows["junction"])
+    return [found.get(field.name, pa.nulls(n, field.type)) for field in wanted]
+
+
+def loci(names: pa.Array) -> pa.Array:
+    """Locus of each gene, or of its own name, in any case; null for others.
+
+    >>> loci(pa.array(["TRBJ1-1*01", "igh", "unknown", None])).to_pylist()
+    ['TRB', 'IGH', None, None]
+    """
+    known = pc.utf8_slice_codeunits(pc.utf8_upper(names.cast(pa.string())), 0, 3)
+    return pc.if_else(pc.is_in(known, pa.array(LOCI)), known, pa.scalar(None, pa.string()))
+
+
+def productive(junction: pa.Array) -> pa.Array:
+    """Whether junctions are in frame without a stop codon; null where there is none."""
+    letters = pc.ascii_upper(junction)
+    length = pc.binary_length(letters).cast(pa.int64())
+    framed = pc.equal(length, pc.multiply(pc.divide(length, 3), 3))
+    found = pc.and_(framed, pc.invert(pc.match_substring_regex(letters, _STOP)))
+    return pc.if_else(pc.greater(length, 0), found, pa.scalar(None, pa.bool_()))
+
+
+class RearrangementRows(AddedColumns):
+    """The columns of an input, of a result, and behind them what AIRR requires and neither has.
+
+    Examples
+    --------
+    >>> given = pa.record_batch({"junction": ["TGTTTC"], "v_call": ["TRBV1"], "j_call": ["TRBJ1-1"]})
+    >>> rows = RearrangementRows(given.schema, pa.schema([("status", pa.string())]))
+    >>> found = rows.batch(7, given, pa.record_batch({"status": ["ok"]}))
+    >>> found.select(["sequence_id", "junction_aa", "productive", "v_cigar"]).to_pylist()
+    [{'sequence_id': '7', 'junction_aa': 'CF', 'productive': True, 'v_cigar': None}]
+    """
+
+    def __init__(self, given: pa.Schema, added: pa.Schema) -> None:
+        super().__init__(given, added)
+        self._lacking = lacking(self.schema)
+        self.schema = pa.schema([*self.schema, *self._lacking])
+
+    def batch(self, first: int, block: pa.RecordBatch, result: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a block with their results; row number `first`, from 0, is the first one."""
+        columns: list[Any] = [*block.columns, *result.columns, *completed(block, self._lacking, first)]
+        return pa.record_batch(columns, schema=self.schema)
+
+
+def translations(column: pa.Array) -> pa.Array:
+    """Every junction as amino acids, X where codes leave them open, ? for no codes; null if out of frame.
+
+    >>> translations(pa.array(["TGTGCNAGY", "TGTG", "TGTGCU", None])).to_pylist()
+    ['CAS', None, 'C?', None]
+    """
+    raw, starts = letters_of(column)
+    start, sizes = starts[:-1], np.diff(starts)
+    framed = (sizes % 3 == 0) & (sizes > 0)
+    acids = np.where(framed, sizes // 3, 0)
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(acids)])
+    at = np.repeat(start - 3 * ends[:-1], acids) + 3 * np.arange(ends[-1])
+    first, second, third = (_MASKS[raw[at + k]].astype(np.int64) for k in range(3))
+    letters = AMINO_ACID_OF_MASKS[first << 8 | second << 4 | third]
+    letters[(first == 0) | (second == 0) | (third == 0)] = ord("?")
+    found = pa.LargeStringArray.from_buffers(len(column), pa.py_buffer(ends), pa.py_buffer(letters))
+    return pc.if_else(pa.array(framed), found, pa.scalar(None, pa.large_string())).cast(pa.string())
