@@ -155,8 +155,8 @@ class Room:
 
     def parts(self, n: int, count: int, zero: Any) -> list[Part]:
         """Columns in so many parts of about as many cells each."""
-        # Of two, the first has 73 % of the columns: the rows of the other are longer, and it has X.
-        ends = [round(n * (k / count) ** 0.45) for k in range(count + 1)]
+        # The last part has X besides, which counts where rows are short.
+        ends = [round(n * (k / count) ** (0.45 if n < 5000 else 0.5)) for k in range(count + 1)]
         edges = self.taken("edges", (count, n, EDGE) if count > 1 else (1, 1, 1), zero)
         return [Part(a, b, b, 0, k, edges) for k, (a, b) in enumerate(pairwise(ends))]
 
