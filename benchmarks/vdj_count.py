@@ -265,20 +265,15 @@ def main() -> None:
             f"{r['case']}: {r['per_second']:,.0f} rows/s{asked} ({r['rows']:,} rows, {r['output_mb']:.0f} MB)"
         )
     if options.json:
-        options.json.write_text(
-            json.dumps(
-                {
-                    "facts": facts,
-                    "compute": computed,
-                    "by_order": orders,
-                    "by_width": widths,
-                    "by_width_floating": floating,
-                    "end_to_end": whole,
-                },
-                indent=1,
-            )
-            + "\n"
-        )
+        told = {
+            "facts": facts,
+            "compute": computed,
+            "by_order": orders,
+            "by_width": widths,
+            "by_width_floating": floating,
+            "end_to_end": whole,
+        }
+        options.json.write_text(json.dumps(told, indent=1) + "\n")
 
 
 def _known(calls: pa.Array, germline: GermlineSet, segment: Any) -> pa.Array:

@@ -203,7 +203,7 @@ def test_what_else_is_imported_does_not_matter(tmp_path: Path) -> None:
 SHARED = {
     *("dp/pairs/gaps.py", "dp/chain/insertions.py", "hyperspectral/coders.py"),
     *("vdj/reads/columns.py", "dp/bitparallel/striped.py", "mapping/lookups.py"),
-    *("mapping/alignments.py", "vdj/repertoires/neighbours.py"),
+    *("mapping/alignments.py", "vdj/repertoires/neighbours.py", "dp/intervals/loops.py"),
 }
 
 
