@@ -127,6 +127,6 @@ if __name__ == "__main__":
     print(processor_name(), flush=True)
     for scale in [int(word) for word in sys.argv[1:]] or [20, 26, 30, 34]:
         ssca1(scale)
-    nucleotides(100_000, 300_000)
+    nucleotides(50_000, 200_000)
     one = make_aligner(make_scoring(kind="dna"), mode="local", threads=1, device="cpu")
-    measure("one letter against itself", one, "A" * 20_000, "A" * 20_000)
+    measure("one letter against itself", one, "A" * 3_000, "A" * 3_000)

@@ -282,6 +282,11 @@ class SearchRun:
         self._complements = complement_codes(self.scoring) if settings.strand == "both" else None
 
     @property
+    def _more(self) -> dict[str, Any]:
+        """Settings that are told where they are not the usual ones."""
+        return {"hits_per_target": self.settings.hits_per_target, "strand": self.settings.strand}
+
+    @property
     def provenance(self) -> Provenance:
         """How results are made; complete once the database has been read."""
         settings, source = self.settings, self.source
@@ -299,8 +304,11 @@ class SearchRun:
                 "top": settings.top,
                 "evalue": settings.evalue,
                 "min_score": settings.min_score,
-                "hits_per_target": settings.hits_per_target,
-                "strand": settings.strand,
+                **{
+                    name: value
+                    for name, value in self._more.items()
+                    if value != getattr(SearchSettings, name)
+                },
                 "database": [os.path.basename(path) for path in source.paths],
                 "database_sequences": source.sequences,
                 "database_residues": source.residues,

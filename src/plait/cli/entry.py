@@ -286,7 +286,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "vdj report": ("plait vdj report study/",),
     "align": (
         "plait align queries.fa targets.fa --mode local -o pairs.tsv",
-        "plait align genome.fa other.fa --mode local --best 200 --strand both -o hits.paf",
+        "plait align queries.fa targets.fa --mode local --best 20 -o best.paf",
         "plait align genomes.fa --score-only --match 1 --mismatch -1",
     ),
     "search": ("plait search queries.fa database.fa --top 20 -o hits.m8",),

@@ -249,14 +249,14 @@ def cells_text(found: PairedCells, output: str | os.PathLike[str]) -> str:
     lines = paragraph(f"{found.rows:,} rows give {found.chains:,} chains of {found.cells:,} cells.")
     lines += ["", *aligned(rows, ">><")]
     reasons = {
-        "no_cell_id": "name no cell",
-        "no_locus": "name no locus, nor a J gene of one",
-        "no_junction": "have no junction",
-        "not_productive": "are not productive, or do not say so",
+        "no_cell_id": "without a cell",
+        "no_locus": "without a locus or a J gene of one",
+        "no_junction": "without a junction",
+        "not_productive": "not said to be productive",
     }
     for reason, words in reasons.items():
         if number := found.left_out.get(reason, 0):
-            lines += paragraph(f"{number:,} rows {words}; they are left out.")
+            lines += paragraph(f"Rows left out, {words}: {number:,}.")
     return "\n".join([*lines, "", f"cells  {os.fspath(output)}"]) + "\n"
 
 
