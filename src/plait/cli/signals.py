@@ -1,31 +1,234 @@
-"""``plait decode``, ``episodes`` and ``random``: hidden states, chains of events, random numbers."""
+"""``plait ldpc``, ``random``, ``decode``, ``episodes``: codes, random numbers, hidden states, chains."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from plait.cli.options import (
     Bar,
     DeviceOption,
+    Flag,
     OptionalOutput,
     OutputOption,
     Signed,
     ThreadsOption,
     WholeNumber,
+    files_of,
     say,
 )
 from plait.errors import InvalidInput
+from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural
 
+app = App(name="ldpc", help_format="markdown", version_flags=[])
 Number = Annotated[WholeNumber, Signed]
 Maybe = Annotated[WholeNumber | None, Signed]
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class DecoderOptions:
+    """How words are decoded.
+
+    Attributes
+    ----------
+    iterations
+        Most iterations of a word.
+    method
+        sum-product, in single precision; min-sum: 8 bits, several times as fast.
+    schedule
+        layered: checks use what others have said in the same iteration; flooding: in the one before.
+    threads
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    device
+        auto, cpu or cuda; the answers are the same.
+    """
+
+    iterations: Number = 50
+    method: Literal["sum-product", "min-sum"] = "sum-product"
+    schedule: Literal["layered", "flooding"] = "layered"
+    threads: ThreadsOption = None
+    device: DeviceOption = "auto"
+
+
+_DECODER = DecoderOptions()
+
+
+@app.command
 def decode(
+    ratios: Path,
+    /,
+    *,
+    code: str,
+    output: OutputOption,
+    information: Flag = False,
+    report: Path | None = None,
+    decoder: DecoderOptions = _DECODER,
+) -> None:
+    """Decode words.
+
+    Parameters
+    ----------
+    ratios
+        A .npy file, (words, bits): for each bit the logarithm of how much more probable 0 is than 1; for
+        min-sum also whole numbers of 8 bits, in quarters.
+    code
+        ar4ja-1/2-1024 (rates 1/2, 2/3, 4/5; 1024, 4096, 16384 bits), c2, wimax-1248 (576 to 2304), or an
+        alist file.
+    output
+        The .npy file to write, bits 0 and 1 as they were sent.
+    information
+        Write bits of information alone.
+    report
+        A table to write, .tsv or .parquet: whether each word is of the code, and after how many iterations.
+    decoder
+        How words are decoded.
+    """
+    from plait.ldpc.files import decode_file
+
+    start = work_time()
+    with files_of([ratios]) as (path,):
+        words, found, mean = decode_file(
+            path, output, code=code, information=information, report=report, **asdict(decoder)
+        )
+    say(
+        f"{words:,} words, {found:,} of them of the code, {mean:.1f} iterations a word, "
+        f"in {work_time() - start:.2f} s"
+    )
+
+
+@app.command
+def encode(bits: Path, /, *, code: str, output: OutputOption) -> None:
+    """Encode words.
+
+    Parameters
+    ----------
+    bits
+        A .npy file of bits 0 and 1, (words, bits of information).
+    code
+        As for decode.
+    output
+        The .npy file to write, bits as they are sent.
+    """
+    from plait.ldpc.files import encode_file
+
+    with files_of([bits]) as (path,):
+        words, size = encode_file(path, output, code=code)
+    say(f"{words:,} words of {size:,} bits")
+
+
+@app.command
+def simulate(
+    *,
+    code: str,
+    ebn0: Annotated[str, Signed],
+    words: Number = 10_000,
+    errors: Number = 100,
+    seed: Number = 1,
+    output: OptionalOutput = None,
+    decoder: DecoderOptions = _DECODER,
+) -> None:
+    """Send random words over a channel with white Gaussian noise, and tell the rates of errors.
+
+    Parameters
+    ----------
+    code
+        As for decode.
+    ebn0
+        Energies of a bit of information by density of noise in dB: 2, or 1,1.5,2, or first:last:step.
+    words
+        Most words at each of them.
+    errors
+        So many words with errors are enough.
+    seed
+        Which words and noise.
+    output
+        A table to write, .tsv or .parquet; otherwise standard output.
+    decoder
+        How words are decoded.
+    """
+    from plait.ldpc.files import simulate_file
+
+    start = work_time()
+    found = simulate_file(
+        output, code=code, ebn0=ebn0, words=words, errors=errors, seed=seed, **asdict(decoder)
+    )
+    say(f"{int(found.words.sum()):,} words in {work_time() - start:.2f} s")
+
+
+def random(
+    generator: Literal["mrg32k3a", "sobol", "mt19937"],
+    /,
+    *,
+    count: Annotated[WholeNumber, Parameter(name=["--count", "-n"], allow_leading_hyphen=True)],
+    output: OptionalOutput = None,
+    distribution: Literal["raw", "uniform", "normal", "exponential"] = "uniform",
+    dtype: Literal["float64", "float32"] = "float64",
+    skip: Number = 0,
+    seed: Maybe = None,
+    stream: Number = 0,
+    substream: Number = 0,
+    dimensions: Number = 1,
+    threads: ThreadsOption = None,
+    device: DeviceOption = "auto",
+) -> None:
+    """Draw random numbers from a standard stream, from any place of it on.
+
+    Parameters
+    ----------
+    generator
+        mrg32k3a, L'Ecuyer's; mt19937, the Mersenne Twister; sobol, points of low discrepancy.
+    count
+        Numbers, or points, to draw.
+    output
+        A .npy file to write; otherwise lines on standard output.
+    distribution
+        raw: integers of 32 bits; uniform: between 0 and 1; normal; exponential.
+    dtype
+        Type of the numbers.
+    skip
+        Numbers of the stream, or points, to leave out; of any size.
+    seed
+        mrg32k3a: below 4294944443, otherwise 12345; mt19937: below 2^32, otherwise 5489; sobol: shifts the
+        points at random, otherwise they are not shifted.
+    stream
+        mrg32k3a: streams are 2^127 numbers apart.
+    substream
+        mrg32k3a: those within a stream are 2^76 apart.
+    dimensions
+        sobol: coordinates of a point, to 4096.
+    threads
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    device
+        auto, cpu, or cuda; the numbers are the same.
+    """
+    from plait.random import Mrg32k3a, Mt19937, Sobol
+    from plait.random.files import write_numbers
+
+    for name, value, owner in (
+        ("--stream", stream, "mrg32k3a"),
+        ("--substream", substream, "mrg32k3a"),
+        ("--dimensions", dimensions - 1, "sobol"),
+    ):
+        if value and generator != owner:
+            raise InvalidInput(name, found=f"it with {generator}", expected=f"{owner}, which alone has it")
+    if generator == "sobol":
+        source: Mrg32k3a | Mt19937 | Sobol = Sobol(dimensions, skip=skip, seed=seed)
+    elif generator == "mt19937":
+        source = Mt19937(5489 if seed is None else seed).skip(skip)
+    else:
+        source = Mrg32k3a(12345 if seed is None else seed, stream=stream, substream=substream).skip(skip)
+    write_numbers(
+        source, output, count=count, distribution=distribution, dtype=dtype, device=device, threads=threads
+    )
+
+
+def hidden_states(
     model: Path,
     observations: Path,
     /,
@@ -148,70 +351,3 @@ def _window(text: str) -> tuple[float, float]:
     except ValueError:
         pass
     raise InvalidInput("--window", found=repr(text), expected="LO:HI, two numbers")
-
-
-def random(
-    generator: Literal["mrg32k3a", "sobol", "mt19937"],
-    /,
-    *,
-    count: Annotated[WholeNumber, Parameter(name=["--count", "-n"], allow_leading_hyphen=True)],
-    output: OptionalOutput = None,
-    distribution: Literal["raw", "uniform", "normal", "exponential"] = "uniform",
-    dtype: Literal["float64", "float32"] = "float64",
-    skip: Number = 0,
-    seed: Maybe = None,
-    stream: Number = 0,
-    substream: Number = 0,
-    dimensions: Number = 1,
-    threads: ThreadsOption = None,
-    device: DeviceOption = "auto",
-) -> None:
-    """Draw random numbers from a standard stream, from any place of it on.
-
-    Parameters
-    ----------
-    generator
-        mrg32k3a, L'Ecuyer's; mt19937, the Mersenne Twister; sobol, points of low discrepancy.
-    count
-        Numbers, or points, to draw.
-    output
-        A .npy file to write; otherwise lines on standard output.
-    distribution
-        raw: integers of 32 bits; uniform: between 0 and 1; normal; exponential.
-    dtype
-        Type of the numbers.
-    skip
-        Numbers of the stream, or points, to leave out; of any size.
-    seed
-        mrg32k3a: below 4294944443, otherwise 12345; mt19937: below 2^32, otherwise 5489; sobol: shifts the
-        points at random, otherwise they are not shifted.
-    stream
-        mrg32k3a: streams are 2^127 numbers apart.
-    substream
-        mrg32k3a: those within a stream are 2^76 apart.
-    dimensions
-        sobol: coordinates of a point, to 4096.
-    threads
-        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
-    device
-        auto, cpu, or cuda; the numbers are the same.
-    """
-    from plait.random import Mrg32k3a, Mt19937, Sobol
-    from plait.random.files import write_numbers
-
-    for name, value, owner in (
-        ("--stream", stream, "mrg32k3a"),
-        ("--substream", substream, "mrg32k3a"),
-        ("--dimensions", dimensions - 1, "sobol"),
-    ):
-        if value and generator != owner:
-            raise InvalidInput(name, found=f"it with {generator}", expected=f"{owner}, which alone has it")
-    if generator == "sobol":
-        source: Mrg32k3a | Mt19937 | Sobol = Sobol(dimensions, skip=skip, seed=seed)
-    elif generator == "mt19937":
-        source = Mt19937(5489 if seed is None else seed).skip(skip)
-    else:
-        source = Mrg32k3a(12345 if seed is None else seed, stream=stream, substream=substream).skip(skip)
-    write_numbers(
-        source, output, count=count, distribution=distribution, dtype=dtype, device=device, threads=threads
-    )
