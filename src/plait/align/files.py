@@ -750,17 +750,10 @@ def align_files(
     chosen = alignment_format(output, format)
     table = chosen not in ("text", "sam", "paf")
     _check_which(which, aligner, score_only)
-    if columns is not None or not table:
-        names = check_columns(columns)
-    else:
-        names = tuple(name for name in DEFAULT_COLUMNS if not (score_only and needs_alignment([name])))
-        more = ("rank",) if which.several is not None else ()
-        names = (*names[:2], *more, *(("strand",) if which.strand == "both" else ()), *names[2:])
+    names = check_columns(columns) if columns is not None or not table else _usual_columns(which, score_only)
     if score_only and (not table or needs_alignment(names)):
         _refuse_scores(chosen if not table else names)
-    asked = [("columns", name) for name in names if name in _STATISTICS]
-    asked += [("evalue", "a limit")] if which.evalue is not None else []
-    statistics = _statistics(aligner, *asked[0]) if asked else None
+    statistics = _statistics(aligner, names, which)
     read = CodedFile(queries, aligner.scoring)
     files = FilePairs(read, None if targets is None else CodedFile(targets, aligner.scoring), pairing)
     surveyed = files.survey(width=band_width(aligner), unique_targets=chosen == "sam")
@@ -798,6 +791,13 @@ def align_files(
     )
 
 
+def _usual_columns(which: WhichAlignments, score_only: bool) -> tuple[str, ...]:
+    """The columns of a table for which none are chosen."""
+    names = tuple(name for name in DEFAULT_COLUMNS if not (score_only and needs_alignment([name])))
+    more = (("rank", which.several is not None), ("strand", which.strand == "both"))
+    return (*names[:2], *(name for name, wanted in more if wanted), *names[2:])
+
+
 def _refuse_scores(shown: str | tuple[str, ...]) -> None:
     if isinstance(shown, str):
         raise InvalidInput(
@@ -823,7 +823,12 @@ def _check_which(which: WhichAlignments, aligner: Aligner, score_only: bool) -> 
         raise InvalidInput("evalue", found=repr(which.evalue), expected="a number of at least 0")
 
 
-def _statistics(aligner: Aligner, what: str, asked: str) -> KarlinAltschul:
+def _statistics(aligner: Aligner, names: Sequence[str], which: WhichAlignments) -> KarlinAltschul | None:
+    wanted = [("columns", name) for name in names if name in _STATISTICS]
+    wanted += [("evalue", "a limit")] if which.evalue is not None else []
+    if not wanted:
+        return None
+    what, asked = wanted[0]
     if aligner.mode != "local":
         raise InvalidInput(
             what,
