@@ -10,7 +10,9 @@ import random
 from pathlib import Path
 
 import numpy as np
+from support.episodes import neurons
 
+from plait.states import HiddenMarkovModel
 from plait.vdj.germline import load_germline
 
 FOLDER = Path(__file__).parent / "commands"
@@ -156,6 +158,45 @@ def write_molecules(rng: random.Random) -> None:
     )
 
 
+def write_signals(seed: int) -> None:
+    """Events of neurons; a model with its sequences, a graph with its frames; bits to encode."""
+    types, times, _ = neurons(seconds=2)
+    lines = [f"n{k}\t{t:.2f}\n" for k, t in zip(types, times, strict=True) if k < 15]
+    (FOLDER / "events.tsv").write_text("type\ttime\n" + "".join(lines))
+    emissions = [[0.35, 0.15, 0.15, 0.35], [0.1, 0.4, 0.4, 0.1]]
+    steps, names = [[0.95, 0.05], [0.1, 0.9]], ("sea", "island")
+    HiddenMarkovModel([0.5, 0.5], steps, emissions, names, tuple("ACGT")).write(FOLDER / "islands.json")
+    (FOLDER / "dna.fasta").write_text(">one\nATTATATATTAGCGCGCGGCGCGCCGATATTATATA\n>two\nAT\n")
+    (FOLDER / "graph.txt").write_text("0 1 1 7 0.5\n1 0 2 8\n0 1 0 0 2.25\n0\n1 1\n")
+    rng = np.random.default_rng(seed)
+    np.save(FOLDER / "frames.npy", np.round(-rng.exponential(size=(6, 2)), 3))
+    np.save(FOLDER / "bits.npy", rng.integers(2, size=(3, 288)).astype(np.uint8))
+
+
+def write_cells() -> None:
+    """Contigs of three cells, as 10x writes them: a pair, an orphan, and one with two chains of a kind."""
+    header = (
+        "barcode,is_cell,contig_id,high_confidence,length,chain,v_gene,d_gene,j_gene,c_gene,full_length,"
+        "productive,cdr3,cdr3_nt,reads,umis,raw_clonotype_id,raw_consensus_id"
+    )
+    alpha = "TRA,TRAV1-2,,TRAJ33,TRAC,True,True,CAVMDSNYQLIW,TGTGCTGTGATGGATAGCAACTATCAGTTAATCTGG"
+    first = "TRB,TRBV6-1,TRBD1,TRBJ2-1,TRBC2,True,True,CASSEGNEQFF,TGTGCCAGCAGTGAAGGTAATGAGCAGTTCTTC"
+    other = "TRB,TRBV20-1,,TRBJ1-2,TRBC1,True,True,CSARDYGYTF,TGCAGTGCTAGAGATTATGGCTACACCTTC"
+    rows = (
+        ("AAAC", 1, 500, alpha, "900,9"),
+        ("AAAC", 2, 510, first, "1200,12"),
+        ("AAAG", 1, 505, other, "300,3"),
+        ("AACC", 1, 505, "TRA,TRAV12-1,,TRAJ20,TRAC,True,False,,", "120,2"),
+        ("AACC", 2, 505, other, "310,4"),
+        ("AACC", 3, 505, first, "290,4"),
+    )
+    lines = [header]
+    for number, (cell, contig, length, chain, counts) in enumerate(rows, 1):
+        name = f"{cell}-1,True,{cell}-1_contig_{contig},True,{length}"
+        lines.append(f"{name},{chain},{counts},clonotype_{cell},c{number}")
+    (FOLDER / "cells.csv").write_text("\n".join(lines) + "\n")
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     write_table(random.Random(1))
@@ -165,3 +206,5 @@ if __name__ == "__main__":
     write_genome(random.Random(5))
     write_molecules(random.Random(6))
     (FOLDER / "sheet.csv").write_text("file,subject_id\nrows.tsv,\n")
+    write_signals(1)
+    write_cells()

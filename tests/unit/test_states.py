@@ -125,7 +125,7 @@ def test_models_go_to_files_and_come_from_hmmlearn(tmp_path: Path) -> None:
 
 
 def test_hmmlearn_agrees() -> None:
-    pytest.importorskip("hmmlearn")
+    pytest.importorskip("hmmlearn", reason="hmmlearn is a peer, not a dependency")
     from support.states import peer
 
     rng = np.random.default_rng(2)
