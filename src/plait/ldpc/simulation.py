@@ -90,7 +90,7 @@ def simulate(
     --------
     >>> from plait.ldpc import code_named
     >>> found = simulate(code_named("wimax-576"), [1.0, 4.0], words=200)
-    >>> found.wer[0] > 0.2, int(found.word_errors[1])
+    >>> bool(found.wer[0] > 0.2), int(found.word_errors[1])
     (True, 0)
     """
     in_range("words", words, 1)
