@@ -260,3 +260,16 @@ def test_bad_frames() -> None:
         graph.best_path(np.zeros((1, 2)))
     with pytest.raises(InvalidInput, match="beam: found -1, expected at least 0"):
         graph.best_path(np.zeros((1, 3)), beam=-1)
+
+
+@pytest.mark.parametrize("sequences", [[], ["01", ""], [np.empty((0, 2))]])
+def test_nothing_to_fit(sequences: list[object]) -> None:
+    model = HiddenMarkovModel([1.0, 0.0], [[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]])
+    with pytest.raises(InvalidInput, match="sequences: found none, or one without frames"):
+        fit(model, sequences)  # type: ignore[arg-type]
+
+
+def test_sequences_that_cannot_be() -> None:
+    model = HiddenMarkovModel([1.0, 0.0], [[1, 0], [0, 1]], [[1.0, 0.0], [0.5, 0.5]])
+    with pytest.raises(InvalidInput, match="sequences, 1: found an impossible one"):
+        fit(model, ["00", "01"], threads=1)

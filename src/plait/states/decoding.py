@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -395,29 +396,25 @@ def fit(
         If there is no sequence, or one that is impossible.
     """
     in_range("iterations", iterations, 1)
-    if not len(sequences) or not all(
-        len(np.atleast_1d(one)) for one in sequences if not isinstance(one, str)
-    ):
-        raise InvalidInput(
-            "sequences", found="none, or one without frames", expected="at least one frame each"
-        )
+    sizes = [len(model.log_weights(one)) for one in sequences]
+    if not all(sizes) or not sizes:
+        found, expected = "none, or one without frames", "at least one frame each"
+        raise InvalidInput("sequences", found=found, expected=expected)
     workers = thread_count() if threads is None else threads
-    coded = [None if np.asarray(one).ndim == 2 else model.codes(one) for one in sequences]
-    frames = sum(len(model.log_weights(one)) for one in sequences)
+    coded = [None if np.ndim(one) == 2 else model.codes(one) for one in sequences]
     logs: list[float] = []
     while len(logs) < iterations:
-        now = model
-        found = over_threads(workers, sequences, lambda one: _expected(now, one))  # noqa: B023
-        logs.append(math.fsum(one.log_likelihood for one in found))
+        expected_of = over_threads(workers, sequences, partial(_expected, model))
+        logs.append(math.fsum(one.log_likelihood for one in expected_of))
         if logs[-1] == -math.inf:
-            at = next(k for k, one in enumerate(found) if one.log_likelihood == -math.inf)
+            at = next(k for k, one in enumerate(expected_of) if one.log_likelihood == -math.inf)
             raise InvalidInput(
                 f"sequences, {at}", found="an impossible one", expected="what the model can show"
             )
         if progress is not None:
             progress(len(logs), logs[-1])
-        model = _updated(model, found, coded)
-        if len(logs) > 1 and logs[-1] - logs[-2] < tolerance * frames:
+        model = _updated(model, expected_of, coded)
+        if len(logs) > 1 and logs[-1] - logs[-2] < tolerance * sum(sizes):
             break
     return Fitted(model, logs)
 
