@@ -32,7 +32,8 @@ from scoring_matrices import ScoringMatrix
 
 from plait.align import align, align_many, score, score_many
 from plait.align.database import SequenceDatabase, pack_sequences
-from plait.align.scoring import ALPHABETS, Scoring, free_ends_of, make_scoring
+from plait.align.letters import ALPHABETS
+from plait.align.scoring import Scoring, free_ends_of, make_scoring
 from plait.devices.target import CpuTarget
 from plait.dp.pairs.blocks import BlockBatch, TargetBlocks
 from plait.dp.pairs.inter_sequence import BlockQuery

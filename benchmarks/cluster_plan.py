@@ -1,29 +1,40 @@
-"""What a study of many receptors takes on a cluster: a plan on paper, from unit costs that were measured.
+"""What many receptors take on a cluster: core hours, gigabytes and money, from unit costs that were measured.
 
     python benchmarks/cluster_plan.py [--measure TABLE] [--study STUDY.json] [--regression SECONDS]
-        [--receptors 43000000 10000000000] [--cores 64] [--nodes N]
+        [--receptors 30000000 300000000 10000000000] [--cores 64] [--nodes N] [--price 0.05]
 
-The table of the documentation (``docs/clusters.md``) is what this prints. The unit costs stand below with the
-commands that measured them. ``--measure`` measures anew, on the table given, what the process that writes and
-what a worker of `plait vdj count` takes for a row; ``--study`` takes the costs of a study from the output of
-``benchmarks/vdj_study.py --json``, and ``--regression`` those of the regression, seconds of a core for a
-million rows, from ``benchmarks/study_regression.py``.
+The tables of the documentation (``docs/clusters.md``) are what this prints. The unit costs stand below with
+the commands that measured them. ``--measure`` measures anew, on the table given: what `plait vdj count` (one
+model and 55 models) and `plait vdj pgen` take of a core for a row, written as a folder of parts by one worker
+of Dask, in the worker and in the process that deals out the parts; wall time with two workers; bytes on disk;
+and it checks that two workers have written what one has. ``--study`` takes the costs of a study from the
+output of ``benchmarks/vdj_study.py --json``, and ``--regression`` those of the regression, seconds of a core
+for a million rows, from ``benchmarks/study_regression.py``.
+
+What a plan assumes: rows cost what they cost here, on cores like these; parts have 262,144 rows (131,072 with
+55 models); a worker has a core; the process that deals out parts has one of its own and handles them one
+after the other; files are read and written as fast as they are worked on. Hours are those of the work: the
+start of jobs and a slower file system come on top.
 """
 
 from __future__ import annotations
 
 import argparse
+import heapq
 import json
 import os
-import resource
+import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, replace
+import time
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+#: Of a table that is measured.
+_PARTS = 16
 SWEEP = ("--sweep-pi", "0:4", "--sweep-nu", "0:10")
-#: Ran as a program: processor time of the process that reads and writes, and of its workers.
+#: Ran as a program: processor time of the process that deals out the work, and of its workers.
 _PROGRAM = """
 import json, resource, sys
 from plait.cli import main
@@ -36,15 +47,29 @@ if __name__ == "__main__":
 
 
 @dataclass(frozen=True)
+class Work:
+    """Microseconds of a core for a row in a worker, and for a part where it is dealt out; bytes a row."""
+
+    worker: float
+    dealing: float
+    written: float
+    part: int = 1 << 18
+
+
+@dataclass(frozen=True)
 class Costs:
     """Of one row: microseconds of a core, and bytes on disk."""
 
+    #: This script, --measure, 500,000 drawn rows of human TRB: benchmarks/results/datasets.txt.
+    works: dict[str, Work] = field(
+        default_factory=lambda: {
+            "count, one model": Work(7.02, 10_500, 54.0),
+            "count, 55 models": Work(33.1, 10_500, 248.0, 1 << 17),
+            "pgen": Work(8.45, 10_500, 36.0),
+        }
+    )
     #: benchmarks/results/annotation.txt: 25,146 reads/s of processor time, FASTQ to AIRR TSV.
     annotate: float = 1e6 / 25_146
-    #: benchmarks/results/vdj_count.txt: 172,832 seq/s on a core, 55 models, with encoding and result columns.
-    count: float = 1e6 / 172_832
-    #: This script, --measure: the one process that reads the input and writes the counts of 55 models.
-    write_counts: float = 19.2
     #: benchmarks/vdj_study.py, 3 million rows: sorting and grouping rows, and the tables.
     study: float = 17.0
     #: benchmarks/study_regression.py, 3.4 million rows: 30 predictors, 100 penalties, 5 folds, 50 halves.
@@ -54,36 +79,99 @@ class Costs:
     rearrangement_bytes: float = 133.0
     #: The 658,040 rows of eight mice in Parquet.
     input_bytes: float = 26.0
-    #: benchmarks/vdj_study.py: counts of 55 models, clonotypes.
-    count_bytes: float = 264.0
+    #: benchmarks/vdj_study.py: clonotypes.
     clonotype_bytes: float = 97.0
     #: Columns of the regression; read anew in every pass.
     design_bytes: float = 59.0
 
 
+COMMANDS = {
+    "count, one model": ("count", "--germline", "human_trb"),
+    "count, 55 models": ("count", "--germline", "human_trb", *SWEEP),
+    "pgen": ("pgen", "--model", "human_TRB", "--of", "nt"),
+}
+
+
 def measured(table: Path, costs: Costs) -> Costs:
-    """The costs of counting on this machine; the start of the processes is taken off."""
-    rows, both = {}, {}
-    with tempfile.TemporaryDirectory() as folder:
-        for name, path in (("few", _few(table, Path(folder))), ("all", table)):
-            out, told = Path(folder) / "out.parquet", Path(folder) / "told.json"
-            words = ["vdj", "count", path, "--germline", "mouse_trb", "-o", out, *SWEEP]
-            command = [sys.executable, "-c", _PROGRAM, told, *words, "--executor", "dask", "--workers", "1"]
-            subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL)
-            rows[name] = json.loads(Path(f"{out}.summary.json").read_text())["rows"]
-            both[name] = json.loads(told.read_text())
-    more = rows["all"] - rows["few"]
-    here, there = (1e6 * (one - other) / more for one, other in zip(both["all"], both["few"], strict=True))
-    print(f"{more:,} rows: {here:.1f} us a row in the process that writes, {there:.1f} us in the worker")
-    return replace(costs, write_counts=here, count=there)
-
-
-def _few(table: Path, folder: Path) -> Path:
+    """The costs of counting and Pgen on this machine; the start of the processes is taken off."""
     import pyarrow.parquet as pq
 
-    path = folder / "few.parquet"
-    pq.write_table(pq.read_table(table).slice(0, 1000), path)
-    return path
+    works = dict(costs.works)
+    rows = sum(pq.read_metadata(path).num_rows for path in _files(table))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        few = folder / "few.parquet"
+        pq.write_table(pq.read_table(table).slice(0, 1000), few)
+        dealing = _dealing(table, folder, rows)
+        for name, words in COMMANDS.items():
+            # Compiled, and files in memory.
+            _run(few, words, folder / "first", 1, rows)
+            start = _run(few, words, folder / "few", 1, rows)
+            one = _run(table, words, folder / "one", 1, -(-rows // _PARTS))
+            two = _run(table, words, folder / "two", 2, -(-rows // _PARTS))
+            _check_same(folder / "one", folder / "two")
+            there = 1e6 * (one[2] - start[2]) / (rows - 1000)
+            size = sum(path.stat().st_size for path in _files(folder / "one")) / rows
+            works[name] = replace(works[name], worker=there, dealing=dealing, written=size)
+            walls = one[0] - start[0], two[0] - start[0]
+            print(
+                f"{name}: {rows:,} rows in {_PARTS} parts: {there:.2f} us a row in the worker, "
+                f"{size:.0f} bytes a row; wall time {walls[0]:.1f} s with one worker, {walls[1]:.1f} s with "
+                f"two (load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores); the same bytes",
+                flush=True,
+            )
+            for made in ("first", "few", "one", "two"):
+                shutil.rmtree(folder / made)
+    return replace(costs, works=works)
+
+
+def _dealing(table: Path, folder: Path, rows: int) -> float:
+    """What a part costs where parts are dealt out: how much more many take than few."""
+    words, parts = COMMANDS["count, one model"], (_PARTS, 20 * _PARTS)
+    found = [_run(table, words, folder / f"{n}", 1, -(-rows // n))[1] for n in parts]
+    cost = 1e6 * (found[1] - found[0]) / (parts[1] - parts[0])
+    print(
+        f"{cost / 1000:.1f} ms a part where parts are dealt out: {parts[1]} parts and {parts[0]}", flush=True
+    )
+    return cost
+
+
+def _files(table: Path) -> list[Path]:
+    return sorted(table.rglob("*.parquet")) if table.is_dir() else [table]
+
+
+def _run(table: Path, words: tuple[str, ...], output: Path, workers: int, part: int) -> tuple[float, ...]:
+    """Wall time of a command, processor time of its process, and of its workers."""
+    told = output.with_suffix(".json")
+    asked = [
+        "--executor",
+        "dask",
+        "--workers",
+        workers,
+        "--part-rows",
+        part,
+        "-o",
+        f"{output}/",
+    ]
+    command = [sys.executable, "-c", _PROGRAM, told, "vdj", words[0], table, *words[1:], *asked]
+    began = time.perf_counter()
+    subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - began, *json.loads(told.read_text())
+
+
+def _check_same(one: Path, other: Path) -> None:
+    for path in one.rglob("*"):
+        assert path.is_dir() or path.read_bytes() == (other / path.relative_to(one)).read_bytes(), path
+
+
+def wall(work: Work, rows: int, workers: int) -> float:
+    """Hours of a run: parts are dealt out one after the other, each to the worker that is free first."""
+    parts = -(-rows // work.part)
+    free, dealt = [0.0] * workers, 0.0
+    for _ in range(parts):
+        dealt += work.dealing
+        heapq.heappush(free, max(dealt, heapq.heappop(free)) + work.worker * work.part)
+    return max(free) / 3.6e9
 
 
 def of_study(path: Path, costs: Costs) -> Costs:
@@ -94,27 +182,37 @@ def of_study(path: Path, costs: Costs) -> Costs:
     return replace(
         costs,
         study=1e6 * found["cpu_seconds"] * share / rows,
-        count_bytes=found["count_bytes"] / rows,
         clonotype_bytes=found["clonotype_bytes"] / rows,
     )
 
 
-def plan(rows: int, costs: Costs, nodes: int, cores: int) -> list[tuple[str, str, str, str, str]]:
-    """Step, core hours, hours on the cluster, bytes read, bytes written."""
+def plan(rows: int, costs: Costs, nodes: int, cores: int, price: float) -> list[tuple[str, ...]]:
+    """Step, core hours, hours on the cluster, bytes read, bytes written, money."""
     all_cores = nodes * cores
 
-    def step(name: str, cost: float, read: float, written: float, serial: float = 0.0) -> tuple[str, ...]:
-        hours = rows * cost / 3.6e9
-        # One process writes; it can be the slowest.
-        on_cluster = max(hours / all_cores, rows * serial / 3.6e9)
-        return name, f"{hours:,.1f}", f"{on_cluster:,.2f}", _bytes(rows * read), _bytes(rows * written)
+    def line(name: str, core_hours: float, hours: float, read: float, written: float) -> tuple[str, ...]:
+        sizes = _bytes(rows * read), _bytes(rows * written)
+        return name, f"{core_hours:,.2f}", f"{hours:,.3f}", *sizes, f"{core_hours * price:,.2f}"
 
-    read = costs.input_bytes
+    def step(name: str, cost: float, read: float, written: float) -> tuple[str, ...]:
+        hours = rows * cost / 3.6e9
+        return line(name, hours, hours / all_cores, read, written)
+
+    read, counts = costs.input_bytes, costs.works["count, 55 models"].written
+    works = [
+        line(
+            name,
+            rows * (one.worker + one.dealing / one.part) / 3.6e9,
+            wall(one, rows, all_cores),
+            read,
+            one.written,
+        )
+        for name, one in costs.works.items()
+    ]
     return [
-        step("annotate reads, a command a file", costs.annotate, costs.read_bytes, costs.rearrangement_bytes),
-        step("count, a worker or command a file", costs.count + costs.write_counts, read, costs.count_bytes),
-        step("the same, all in one command", costs.count, read, costs.count_bytes, costs.write_counts),
-        step("study without regression", costs.study, 2 * costs.count_bytes, 2 * costs.clonotype_bytes),
+        step("annotate reads", costs.annotate, costs.read_bytes, costs.rearrangement_bytes),
+        *works,
+        step("study of 55 models, without regression", costs.study, 2 * counts, 2 * costs.clonotype_bytes),
         step("regression (bytes: of one pass)", costs.regression, costs.design_bytes, 0),
     ]
 
@@ -133,23 +231,30 @@ def main() -> None:
     parser.add_argument("--measure", type=Path)
     parser.add_argument("--study", type=Path)
     parser.add_argument("--regression", type=float)
-    parser.add_argument("--receptors", type=int, nargs="+", default=[43_000_000, 10_000_000_000])
+    parser.add_argument("--receptors", type=int, nargs="+", default=[30_000_000, 300_000_000, 10_000_000_000])
     parser.add_argument("--cores", type=int, default=64)
     parser.add_argument("--nodes", type=int)
+    parser.add_argument("--price", type=float, default=0.05, help="of a core hour")
     options = parser.parse_args()
     costs = Costs()
     if options.measure is not None:
-        print(f"load before: {os.getloadavg()[0]:.1f}; {resource.getpagesize()} bytes a page")
         costs = measured(options.measure, costs)
     if options.study is not None:
         costs = of_study(options.study, costs)
     if options.regression is not None:
         costs = replace(costs, regression=options.regression)
+    print(
+        "\n| times as fast with so many workers of a core | 2 | 4 | 8 | 64 | 256 |\n|---|---|---|---|---|---|"
+    )
+    for name, work in costs.works.items():
+        alone = wall(work, 300_000_000, 1)
+        cells = (f"{alone / wall(work, 300_000_000, n):.1f}" for n in (2, 4, 8, 64, 256))
+        print(f"| {name}, 300,000,000 rows | {' | '.join(cells)} |")
     for rows in options.receptors:
         nodes = options.nodes or max(1, round(rows / 2_500_000_000))
-        print(f"\n{rows:,} receptors, {nodes} nodes of {options.cores} cores\n")
-        print("| step | core hours | hours | read | written |\n|---|---|---|---|---|")
-        for line in plan(rows, costs, nodes, options.cores):
+        print(f"\n{rows:,} receptors, {nodes} node{'s' * (nodes > 1)} of {options.cores} cores\n")
+        print("| step | core hours | hours | read | written | money |\n|---|---|---|---|---|---|")
+        for line in plan(rows, costs, nodes, options.cores, options.price):
             print(f"| {' | '.join(line)} |")
 
 

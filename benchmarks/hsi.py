@@ -37,14 +37,17 @@ from numpy.typing import NDArray
 from support.ccsds123_coders import coding_order
 from support.ccsds123_predictor import model_residuals
 
-from plait.hyperspectral.codec import StreamDecoder, compress, decompress
+from plait.hyperspectral.codec import StreamDecoder, compress, decompress, find_entries
+from plait.hyperspectral.codewords import BodyWriter, make_coder
 from plait.hyperspectral.cubes import ArrayCube
 from plait.hyperspectral.parameters import ImageLayout, StreamParameters
 from plait.hyperspectral.presets import PRESETS, preset_parameters
-from plait.hyperspectral.streams import compress_cube, open_stream
+from plait.hyperspectral.streams import open_stream
+from plait.hyperspectral.waves import BandsAbreast, BandWaves, rows_at_a_time
+from plait.hyperspectral.writing import compress_cube
 
-#: What issue 7 asks for, in million samples a second.
-ASKED = 40.0
+#: What is asked for to compress and decompress, in million samples a second.
+ASKED = 70.0, 65.0
 
 
 def default_cube() -> Path:
@@ -91,6 +94,46 @@ def one_core(cube: NDArray[Any], image: ImageLayout, repeat: int) -> list[dict[s
         speeds = cube.size / there / 1e6, cube.size / back / 1e6
         rows.append({"case": name, "bits": 8 * len(stream) / cube.size, "MS/s": speeds})
         print(f"  {name:55s} {rows[-1]['bits']:7.3f}   {speeds[0]:7.1f} {speeds[1]:7.1f}", flush=True)
+    return rows
+
+
+def stages(cube: NDArray[Any], image: ImageLayout, repeat: int) -> list[dict[str, Any]]:
+    """Predictor and coder alone, both ways."""
+    parameters = preset_parameters(image)
+    step = rows_at_a_time(image)
+    parts = [cube[first : first + step] for first in range(0, image.rows, step)]
+    bands = BandsAbreast(image, parameters.predictor)
+    residuals = [bands.run(part).copy() for part in parts]
+
+    def predict() -> None:
+        bands = BandsAbreast(image, parameters.predictor)
+        for part in parts:
+            bands.run(part)
+
+    def code() -> None:
+        writer = BodyWriter()
+        coder = make_coder(parameters, writer)
+        for k, part in enumerate(residuals):
+            coder.put(part, k * step)
+            writer.take()
+
+    def recover() -> None:
+        waves = BandWaves(image, parameters.predictor, backwards=True)
+        for part in residuals:
+            waves.run(part.reshape(-1, image.bands).copy())
+
+    decoder = StreamDecoder(compress(cube, parameters, device="cpu"))
+    rows = []
+    for name, work in (
+        ("residuals of samples", predict),
+        ("codewords of residuals", code),
+        ("residuals of codewords", lambda: find_entries(decoder, step)),
+        ("samples of residuals", recover),
+    ):
+        work()
+        seconds, _ = best(repeat, work)
+        rows.append({"case": name, "MS/s": cube.size / seconds / 1e6})
+        print(f"  {name:55s}           {rows[-1]['MS/s']:7.1f}", flush=True)
     return rows
 
 
@@ -313,7 +356,10 @@ def main() -> None:
     print(f"\n  one core, whole streams{'':32s} bits/sample   compress and decompress, MS/s")
     results = {"one core": one_core(cube, image, options.repeat)}
     ours = next(row for row in results["one core"] if row["case"].startswith("P=3"))["MS/s"]
-    print(f"  asked: {ASKED:.0f} and {ASKED:.0f}; {'reached' if min(ours) >= ASKED else 'NOT reached'}")
+    told = ("reached" if own >= asked else "NOT reached" for own, asked in zip(ours, ASKED, strict=True))
+    print("  asked: {:.0f} and {:.0f}: {} and {}".format(*ASKED, *told))
+    print("\n  what the default preset takes, one core")
+    results["stages"] = stages(cube, image, options.repeat)
     print("\n  presets, one core")
     results["presets"] = presets(cube, image, options.repeat)
     print(f"\n  presets by cube, bits/sample{'':28s}    fast default    best")

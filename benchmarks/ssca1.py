@@ -129,4 +129,5 @@ if __name__ == "__main__":
         ssca1(scale)
     nucleotides(50_000, 200_000)
     one = make_aligner(make_scoring(kind="dna"), mode="local", threads=1, device="cpu")
-    measure("one letter against itself", one, "A" * 3_000, "A" * 3_000)
+    for letters in (3_000, 20_000):
+        measure("one letter against itself", one, "A" * letters, "A" * letters)

@@ -8,6 +8,7 @@ that alternate.
 
 from __future__ import annotations
 
+import os
 import platform
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 from support.states import peer, random_model
 
-from plait.states import Graph, decode, likelihood, posterior
+from plait.states import Graph, decode, decode_each, likelihood, posterior
 
 
 def alternating(*work: Callable[[], Any]) -> tuple[list[float], list[Any]]:
@@ -50,7 +51,26 @@ def dense(states: int, frames: int) -> None:
         )
 
 
-def sparse(states: int, frames: int, most: int) -> None:
+def many(states: int, frames: int, count: int) -> None:
+    """Print a line for the best paths of many sequences, hmmlearn's one after the other in one call."""
+    rng = np.random.default_rng(states)
+    model = random_model(rng, states, 20)
+    theirs, sequences = peer(model), list(rng.integers(20, size=(count, frames)))
+    column, lengths = np.concatenate(sequences)[:, None], [frames] * count
+
+    def own() -> float:
+        return sum(one.score for one in decode_each(model, sequences, device="cpu", threads=1))
+
+    own()
+    (ours, peers), (found, expected) = alternating(own, lambda: theirs.decode(column, lengths)[0])
+    assert np.isclose(found, expected, rtol=1e-9)
+    print(
+        f"{states:>4} states  Viterbi of {count} sequences{count * frames / peers / 1e3:>9,.1f} k frames/s "
+        f"hmmlearn,{count * frames / ours / 1e3:>9,.1f} k plait, {peers / ours:5.1f} x"
+    )
+
+
+def sparse(states: int, frames: int, most: int | None) -> None:
     """Print arcs a second with so many states of a frame kept."""
     rng = np.random.default_rng(1)
     count = int(2.4 * states)
@@ -62,17 +82,21 @@ def sparse(states: int, frames: int, most: int) -> None:
     graph.best_path(weights[:2], most=most)
     (seconds,), (found,) = alternating(lambda: graph.best_path(weights, most=most))
     assert len(found.frames) == frames
+    kept = most or states
     print(
-        f"{states:,} states, {count:,} arcs, {most:,} kept of a frame: {frames / seconds:,.0f} frames/s, "
-        f"at most {2.4 * most * frames / seconds / 1e6:,.1f} M arcs/s"
+        f"{states:,} states, {count:,} arcs, {kept:,} kept of a frame: {frames / seconds:,.0f} frames/s, "
+        f"at most {2.4 * kept * frames / seconds / 1e6:,.1f} M arcs/s"
     )
 
 
 def main() -> None:
     """Print the table."""
-    print(platform.processor() or platform.machine())
+    print(f"{platform.processor() or platform.machine()}, load {os.getloadavg()[0]:.1f}")
     for states, frames in ((4, 20_000), (32, 20_000), (256, 3000)):
         dense(states, frames)
+    for states, frames in ((4, 20_000), (32, 5000), (256, 500)):
+        many(states, frames, 16)
+    sparse(20_000, 200, None)
     sparse(200_000, 200, 20_000)
 
 

@@ -39,6 +39,13 @@ ADDITIONS = {
     "states, random numbers, q-grams, codes, episodes (a subject each, cli)": Size(
         files=28, lines=4_300, code=2_600
     ),
+    "search and pairs: k best, short calls, features (dp/pairs, align, cli)": Size(
+        files=12, lines=5_000, code=3_500
+    ),
+    "cubes: near-lossless, GPU, ways in (dp/bands, hyperspectral, formats/cubes)": Size(
+        files=16, lines=6_500, code=4_500
+    ),
+    "datasets and clusters (run, formats, vdj)": Size(files=8, lines=3_600, code=2_500),
     "words of bits and lanes of one, for these (lang, devices, formats)": Size(lines=150, code=115),
 }
 BUDGET = Size(*map(sum, zip(BASE, *ADDITIONS.values(), strict=True)))

@@ -17,7 +17,11 @@ import plait.devices
 import plait.dp.bitparallel
 import plait.dp.chain
 import plait.dp.pairs
+import plait.ldpc
 import plait.mapping
+import plait.qgrams
+import plait.random
+import plait.states
 from plait.devices.cuda import KERNELS
 
 
@@ -28,7 +32,8 @@ def main() -> None:
     parser.add_argument("--capability", default="9.0")
     options = parser.parse_args()
     major, _, minor = options.capability.partition(".")
-    for room in (plait.devices, plait.dp.bitparallel, plait.dp.chain, plait.dp.pairs, plait.mapping):
+    rooms = plait.devices, plait.dp.bitparallel, plait.dp.chain, plait.dp.pairs, plait.mapping
+    for room in (*rooms, plait.ldpc, plait.qgrams, plait.random, plait.states):
         for found in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
             if found.name.rpartition(".")[2].startswith(("cuda", "gpu")):
                 importlib.import_module(found.name)

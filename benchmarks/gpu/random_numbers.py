@@ -15,10 +15,21 @@ from typing import Any
 import numpy as np
 
 from plait.devices.cuda import cuda
+from plait.devices.cuda_devices import POOL
 from plait.devices.cuda_target import CudaTarget
-from plait.random import Mrg32k3a, Sobol
+from plait.random import Mrg32k3a, Mt19937, Sobol
 from plait.random.draws import Draws, Normal, Uniform
-from plait.random.gpu_streams import _BITS, _STEPS, _THREADS, mrg_numbers, sobol_points
+from plait.random.gpu_streams import (
+    _BITS,
+    _ROUND,
+    _SPAN,
+    _STEPS,
+    _THREADS,
+    mrg_numbers,
+    mt_numbers,
+    mt_piece,
+    sobol_points,
+)
 from plait.random.mrg32k3a import states_of
 
 
@@ -29,6 +40,14 @@ def launches(generator: Any, kind: Any, out: Any) -> Any:
         vectors, shifts = cuda.to_device(source.vectors), cuda.to_device(source.shifts)
         given = kind, generator._unit, vectors, shifts, np.int64(source.first), out
         return lambda: sobol_points.launch(((1 << _BITS) // _THREADS, 1), _THREADS, *given)
+    if isinstance(generator, Mt19937):
+        window, tail = generator._source(), cuda.device_array(624, np.uint32)
+        with POOL.slot((0,)) as slot:
+            # What it starts makes the windows, and numbers.
+            windows = mt_piece(Draws(kind, generator._unit, window, out), slot, window, tail, out)
+            slot.wait()
+        given = kind, generator._unit, windows, np.int64(_SPAN), np.int64(window.place), tail, out
+        return lambda: mt_numbers.launch(len(windows), _ROUND, *given)
     blocks = out.size // (_STEPS * _THREADS)
     states = cuda.to_device(states_of(generator._source(), _STEPS, blocks * _THREADS))
     given = kind, generator._unit, states, np.int64(_STEPS), out
@@ -47,7 +66,7 @@ def main() -> None:
         ("float32", single, "float32"),
         ("float64", Uniform(1 - 2.0**-53), "float64"),
     )
-    for generator in (Mrg32k3a(), Sobol(1)):
+    for generator in (Mrg32k3a(), Sobol(1), Mt19937()):
         for name, kind, dtype in (*kinds, ("normal float32", Normal(), "float32")):
             kind = generator._word if kind is None else kind
             shape = (1, n) if isinstance(generator, Sobol) else (n,)

@@ -21,8 +21,8 @@ import numpy as np
 
 from plait.align.batches import block_query
 from plait.align.database import SequenceDatabase, pack_sequences
+from plait.align.hits import search
 from plait.align.scoring import Scoring, make_scoring, match_mismatch
-from plait.align.search import search
 from plait.align.settings import SearchSettings
 from plait.align.sweeps import LOCAL, matrix_columns
 from plait.devices.cuda import cuda

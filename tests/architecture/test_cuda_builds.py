@@ -17,13 +17,17 @@ from typing import Any
 import pytest
 
 import plait.devices
+import plait.dp.bands
 import plait.dp.bitparallel
 import plait.dp.chain
 import plait.dp.intervals
 import plait.dp.pairs
+import plait.hyperspectral
 import plait.ldpc
 import plait.mapping
+import plait.qgrams
 import plait.random
+import plait.states
 
 if importlib.util.find_spec("numba_cuda") is None:
     pytest.skip(
@@ -46,13 +50,17 @@ if SIMULATED:
 CAPABILITIES = ((8, 0), (9, 0), (10, 0))
 for room in (
     plait.devices,
+    plait.dp.bands,
     plait.dp.bitparallel,
     plait.dp.chain,
     plait.dp.intervals,
     plait.dp.pairs,
+    plait.hyperspectral,
     plait.ldpc,
     plait.mapping,
+    plait.qgrams,
     plait.random,
+    plait.states,
 ):
     for found in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
         if found.name.rpartition(".")[2].startswith(("cuda", "gpu")):

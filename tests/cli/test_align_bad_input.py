@@ -21,11 +21,13 @@ def left(folder: Path) -> list[str]:
 
 GOOD = b">q1\nACGT\n>q2\nACG\n"
 FILES: dict[str, tuple[bytes, tuple[str, ...]]] = {
-    "empty": (b"", ("found an empty file", "expected FASTA text")),
+    "empty": (b"", ("found an empty file", "expected FASTA or FASTQ text")),
     "empty-gz": (gzip.compress(b""), ("found", "expected")),
     "truncated-gz": (gzip.compress(GOOD * 999)[:60], ("an early end", "copy or download the file again")),
     "no-header": (b"ACGT\n", (", line 1", "found 'ACGT'", "expected a header line")),
-    "fastq": (b"@r\nACGT\n+\nIIII\n", ("found FASTQ", "convert it to FASTA first")),
+    "short-quality": (b"@r\nACGT\n+\nIII\n", (", line 4", "3 qualities", "4")),
+    "strange-quality": (b"@r\nACGT\n+\nII\x1fI\n", (", line 4", "0x1F as the quality at position 3")),
+    "cut-fastq": (b"@r\nACGT\n+\nIIII\n@s\nAC\n", (", line", "found", "expected")),
     "nameless": (b">\nACGT\n", (", line 1", "a header without a name")),
     "binary": (bytes(range(256)) * 9, ("found", "expected FASTA")),
     "letter": (b">q1\nACGT\n>q2\nAC\nG-T\n", (", line 3", "'-' at position 4 of sequence 'q2'", "gaps out")),

@@ -64,7 +64,7 @@ def test_graphs(tmp_path: Path) -> None:
     [
         (["MODEL", "bad.fasta"], "found N in frame 1 of sequence 'x', expected one of A, C, G, T"),
         (["MODEL", "dna.fasta", "--beam", "3"], "found one with a hidden Markov model"),
-        (["MODEL", "text.npy"], "found no array"),
+        (["MODEL", "text.npy"], "expected a .npy file of numbers"),
         (["g.txt", "dna.fasta"], "expected logarithms (frames, labels) for a graph"),
         (["g.txt", "dna.fasta", "--what", "posterior"], "expected a hidden Markov model"),
         (["g.txt", "frames.npy", "--beam", "-1"], "beam: found -1.0, expected at least 0"),

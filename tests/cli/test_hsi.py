@@ -17,7 +17,7 @@ from plait.cli import hsi as stream_options
 from plait.formats.cubes.files import CubeFormat
 from plait.formats.cubes.layout import ByteOrder
 from plait.hyperspectral.parameters import LocalSum, Mode, Order, Predictor
-from plait.hyperspectral.presets import CODER_KINDS, PRESETS
+from plait.hyperspectral.presets import AUTO, CODER_KINDS, PRESETS
 
 CUBE = np.random.default_rng(0).integers(0, 4000, (23, 19, 7)).astype(np.uint16)
 HEADER = "ENVI\nsamples = 19\nlines = 23\nbands = 7\ndata type = 12\ninterleave = bsq\nbyte order = 1\n"
@@ -344,7 +344,7 @@ def test_progress_on_a_terminal(on_terminal: Any, envi: Path) -> None:
 
 def test_options_name_what_there_is() -> None:
     for option, known in (
-        (stream_options.PresetOption, tuple(PRESETS)),
+        (stream_options.PresetOption, (*PRESETS, AUTO)),
         (stream_options.CoderOption, tuple(CODER_KINDS)),
         (stream_options.FormatOption, get_args(CubeFormat)),
         (stream_options.ByteOrderOption, get_args(ByteOrder)),
@@ -387,3 +387,79 @@ def test_verify_says_what_it_cannot_know(plait: Any, envi: Path) -> None:
     stream.write_bytes(stream.read_bytes() + bytes(50_000))
     found = plait("hsi", "verify", stream)
     assert found.status == 1 and "50,000 bytes follow the last sample" in found.out
+
+
+def test_near_lossless_cubes(plait: Any, envi: Path) -> None:
+    stream, limits = envi.with_name("out.c123"), envi.with_name("in.limits.txt")
+    limits.write_text("0 1 2 3\n4 5\n6\n")
+    image = envi.with_suffix(".img")
+    found = plait("hsi", "compress", envi, "-o", stream, "--max-error", limits, "--relative-error", "10%")
+    assert found.status == 0
+    assert re.search(
+        r"bits a sample, [\d.]+:1, near-lossless \(absolute 0 to 6, relative 0\.0999\), in ", found.err
+    )
+    found = plait("hsi", "verify", stream, envi)
+    assert found.status == 0
+    lines = found.out.splitlines()
+    assert lines[0] == f"{stream}: limit 0, band 0: largest error 0"
+    assert lines[-2].startswith(f"{stream}: root mean square error ")
+    assert lines[-1] == f"{stream}: within its error limits of {envi}"
+    assert plait("hsi", "verify", stream).out == f"{stream}: decodes, and its checksums agree\n"
+    found = plait("hsi", "info", stream)
+    assert ", near-lossless (absolute 0 to 6, relative 0.0999), " in found.out.splitlines()[0]
+    words = "error_limits absolute a table of 7, relative 409, absolute_bits 3, relative_bits 9,"
+    assert words in " ".join(found.out.split())
+    # As ENVI, in the order and with the header that the original has.
+    back = envi.with_name("back")
+    back.mkdir()
+    assert plait("hsi", "decompress", stream, "-o", back).status == 0
+    assert (back / "in.hdr").read_bytes() == envi.read_bytes()
+    samples = np.frombuffer((back / "in.img").read_bytes(), ">u2").astype(int).reshape(7, 23, 19)
+    errors = np.abs(samples.transpose(1, 2, 0) - CUBE)
+    assert (errors <= np.arange(7)).all() and errors.any()
+    # The bound is broken: another original.
+    other = bytearray(image.read_bytes())
+    other[1] ^= 0x40
+    image.write_bytes(other)
+    found = plait("hsi", "verify", stream, envi)
+    assert found.status == 1
+    told = (
+        "1 of 3,059 samples differ by more than they may, the first in row 0, column 0, band 0: by 64, and "
+    )
+    assert found.out.splitlines()[0] == f"{stream}: {told}its limit is 0"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (
+            ("--max-error", "few"),
+            "--max-error: found 'few', expected a whole number such as 3, or a text file",
+        ),
+        (
+            ("--max-error", 4096),
+            "max_error: found 4096, expected a whole number from 0 to 2047 for samples of",
+        ),
+        (
+            ("--relative-error", "80%"),
+            "relative_error: found 0.8, expected 0, or a share from 0.00024 to 0.4997",
+        ),
+        (("--relative-error", "1e-9"), "relative_error: found 1e-09, expected 0, or a share from 0.00024 to"),
+        (("--max-error", "in.words"), "in.words: found 'two' as limit 2, expected a whole number such as 3"),
+        (("--max-error", "in.short"), "absolute: found 2 limits, expected 7 of them in 7 bands"),
+        (
+            ("--max-error", "in.img"),
+            "--max-error: found 'in.img', expected a whole number such as 3, or a text",
+        ),
+    ],
+)
+def test_error_limits_that_are_none(
+    plait: Any, envi: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[Any, ...], told: str
+) -> None:
+    monkeypatch.chdir(envi.parent)
+    Path("in.words").write_text("1 two 3")
+    Path("in.short").write_text("1 2")
+    found = plait("hsi", "compress", envi, "-o", "out.c123", *options)
+    assert found.status == 2
+    assert told in found.err
+    assert left(envi.parent) == []

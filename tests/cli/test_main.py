@@ -97,7 +97,9 @@ def test_the_module_and_the_script_are_the_same(repository: Path) -> None:
     ("words", "message", "command"),
     [
         (("vdj", "count", "--colour"), "Unknown option: --colour", "plait vdj count"),
-        (("vdj", "count", "x.tsv"), "--germline requires an argument", "plait vdj count"),
+        (("vdj", "count", "x.tsv"), "--germline is required", "plait vdj count"),
+        (("vdj", "count", "x.tsv", "--germline"), "--germline requires an argument", "plait vdj count"),
+        (("similar",), "TEXTS is required", "plait similar"),
         (("vdj", "cuont"), 'Did you mean "count"?', "plait vdj"),
         (("nothing",), 'Unknown command "nothing"', "plait"),
         ((*COUNT, "--strands", "3"), 'Invalid value "3" for --strands', "plait vdj count"),

@@ -203,6 +203,39 @@ def test_a_small_search_loads_little(plait: Any, here: Path) -> None:
     assert {"pyarrow", "rich", "matplotlib"}.isdisjoint(found.stderr.split())
 
 
+def test_translations_and_modes(plait: Any, here: Path) -> None:
+    """As blastx has them, and end to end."""
+    codons = {"M": "ATG", "K": "AAA", "T": "ACA", "A": "GCT", "Y": "TAT", "I": "ATT", "Q": "CAA"}
+    fasta(here / "n.fa", n="CC" + "".join(codons[letter] for letter in QUERY[:9] if letter in codons))
+    columns = "qseqid,sseqid,qstart,qend,qframe,sframe,frames,qlen,score"
+    found = plait("search", "n.fa", "t.fa", "--translate", "--columns", columns, "--top", "1")
+    assert (found.status, found.out) == (0, "n\tsame\t3\t29\t3\t0\t3/0\t29\t44\n")
+    told = plait("search", "n.fa", "t.fa", "--translate", "--format", "text").out
+    assert "Query: n (29 residues)" in told and "# 1: n (frame +3)" in told
+    found = plait("search", "q.fa", "t.fa", "--mode", "global", "--top", "1", "--columns", "std,score")
+    assert found.out.split()[:2] == ["q", "same"]
+    assert found.out.split()[10:] == ["N/A", "N/A", "321"]
+    assert "note: no E-values" in found.err or "no E-values: scores of mode 'global' have none" in found.err
+    free = ("--mode", "semiglobal", "--free-ends", "query_start,query_end", "--columns", "sseqid,cigar")
+    assert plait("search", "q.fa", "t.fa", *free, "--top", "2").out.splitlines()[0] == "same\t66="
+    found = plait("search", "q.fa", "t.fa", "--mode", "semiglobal", "--free-ends", "nowhere")
+    assert (found.status, "free_ends: found 'nowhere', expected any of" in found.err) == (2, True)
+
+
+def test_lower_case_in_an_index(plait: Any, here: Path) -> None:
+    fasta(here / "t.fa", low=QUERY.lower(), high=QUERY)
+    plait("search", "index", "t.fa", "-o", "t.plaitdb", "--mask-lower-case")
+    found = plait("search", "q.fa", "t.plaitdb", "--columns", "sseqid")
+    assert (found.status, found.out) == (0, "high\n")
+    assert plait("search", "q.fa", "t.fa", "--mask-lower-case", "--columns", "sseqid").out == "high\n"
+    assert plait("search", "q.fa", "t.fa", "--composition", "--columns", "sseqid").out == "low\nhigh\n"
+
+
+def test_reads_are_searched_for(plait: Any, here: Path) -> None:
+    (here / "r.fq").write_text(f"@q one\n{QUERY}\n+\n{'I' * len(QUERY)}\n")
+    assert plait("search", "r.fq", "t.fa", "--evalue", "0.001").out == LINES
+
+
 def test_choices_and_defaults_are_those_of_the_library() -> None:
     assert set(get_args(command.FormatOption)) == set(HIT_FORMATS)
     assert asdict(command.SearchOptions()) == asdict(SearchSettings())

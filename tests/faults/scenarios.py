@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from plait.cli import main
+from plait.states import HiddenMarkovModel
 from plait.vdj.germline import load_germline
 
 __all__ = ["SCENARIOS", "Scenario"]
@@ -143,6 +144,20 @@ def _fasta(folder: Path) -> None:
         (folder / name).write_text("".join(f">{name[0]}{k}\n{text}\n" for k, text in enumerate(letters)))
 
 
+def _hidden(folder: Path) -> None:
+    _fasta(folder)
+    model = HiddenMarkovModel(
+        [0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], [[0.25] * 4, [0.1, 0.4, 0.4, 0.1]], ("a", "b"), tuple("ACGT")
+    )
+    model.write(folder / "m.json")
+
+
+def _events(folder: Path) -> None:
+    rng = np.random.default_rng(1)
+    rows = (f"{kind}\t{time}\n" for time, kind in enumerate(rng.choice(list("ABC"), 400)))
+    (folder / "e.tsv").write_text("type\ttime\n" + "".join(rows))
+
+
 def _database(folder: Path) -> None:
     _fasta(folder)
     _run("search", "index", str(folder / "t.fasta"), "-o", str(folder / "t.plaitdb"))
@@ -184,6 +199,16 @@ SCENARIOS: dict[str, Scenario] = {
         _table,
         True,
         _ROWS,
+        _other_rows,
+    ),
+    "count-parts": Scenario(
+        (
+            *("vdj", "count", "../in/a.tsv", "--germline", "human_trb", "--threads", "1"),
+            *("--part-rows", "16", "-o", "o/"),
+        ),
+        _table,
+        True,
+        ("o/_manifest.json", "o/_summary.json", *(f"o/part-0000000{k}.parquet" for k in range(4))),
         _other_rows,
     ),
     "pgen": Scenario(
@@ -342,6 +367,53 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "side-index": Scenario(
         ("hsi", "index", "../in/c.c123", "--every", "4", "-o", "o.index"), _stream, False, ("o.index",)
+    ),
+    "random": Scenario(
+        ("random", "mt19937", "--count", "9000", "-o", "o.npy"), lambda folder: None, False, ("o.npy",)
+    ),
+    "similar": Scenario(("similar", "../in/t.fasta", "-q", "3", "-o", "o.tsv"), _fasta, False, ("o.tsv",)),
+    "ldpc": Scenario(
+        (
+            *(
+                "ldpc",
+                "decode",
+                "../in/w.npy",
+                "--code",
+                "wimax-576",
+                "--method",
+                "min-sum",
+                "--threads",
+                "1",
+            ),
+            *("-o", "o.npy", "--report", "o.tsv"),
+        ),
+        lambda folder: np.save(folder / "w.npy", np.random.default_rng(1).normal(2, 2, (40, 576))),
+        False,
+        ("o.npy", "o.tsv"),
+    ),
+    "simulate": Scenario(
+        (
+            *("ldpc", "simulate", "--code", "wimax-576", "--ebn0", "2", "--words", "20", "--threads", "1"),
+            *("--iterations", "5", "-o", "o.tsv"),
+        ),
+        lambda folder: None,
+        False,
+        ("o.tsv",),
+    ),
+    "decode": Scenario(
+        ("decode", "../in/m.json", "../in/t.fasta", "--threads", "1", "-o", "o.tsv"),
+        _hidden,
+        False,
+        ("o.tsv",),
+    ),
+    "episodes": Scenario(
+        (
+            *("episodes", "../in/e.tsv", "--window", "0:3", "--support", "5", "--max-size", "3"),
+            *("--threads", "1", "-o", "o.tsv"),
+        ),
+        _events,
+        False,
+        ("o.tsv",),
     ),
     "convert": Scenario(
         ("germline", "convert", "human_trb", "-o", "o.json"), lambda folder: None, False, ("o.json",)

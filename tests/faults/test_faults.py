@@ -16,6 +16,7 @@ _REPOSITORY = Path(__file__).parents[2]
     ("command", "faults"),
     [
         ("count", ("kill", "full-disk")),
+        ("count-parts", ("kill", "full-disk", "two-runs")),
         ("compress", ("kill", "interrupt", "two-runs")),
         ("index", ("kill", "full-disk", "two-runs")),
         ("align", ("kill", "full-disk", "interrupt")),

@@ -175,13 +175,24 @@ def _parameter_parser() -> Parser:
         "accumulator_table": [1, 2, 3, 4],
         "weight_table_resolution": 5,
         "weight_table": [[1] * 3, [1] * 4, [1] * 5, [1] * 6],
-        "representatives": {"resolution": 2, "damping": [1, 2, 3, 0], "zero_offsets": "fixed"},
+        "representatives": {"resolution": 2, "damping": [1, 2, 3, 0], "offset": 1},
+        "error_limits": {"absolute": [1, 2, 3, 0], "relative": 5, "relative_bits": 4},
         "supplementary": [{"purpose": 1, "dimension": 1, "data": [1, 2, 3, 4], "kind": "unsigned"}],
     }
     seeds.append(json.dumps(tables).encode())
     del tables["supplementary"]
     seeds.append(json.dumps(tables).encode())
-    keys = ("parameters", *tables, "weight_offsets", "mode", "coder", "order", "own", "others")
+    keys = (
+        "parameters",
+        *tables,
+        "weight_offsets",
+        "mode",
+        "coder",
+        "order",
+        "own",
+        "others",
+        "update_exponent",
+    )
     return Parser(name="parameters", seeds=seeds, mutate=json_mutation(keys), read=_parameters)
 
 
@@ -225,8 +236,8 @@ def _origin_parser() -> Parser:
 
 
 def _codecs(data: bytes, folder: Path) -> None:
-    from plait.hyperspectral.numcodecs_codec import Ccsds123
-    from plait.hyperspectral.zarr_codec import Ccsds123Codec
+    from plait.hyperspectral.libraries.numcodecs_codec import Ccsds123
+    from plait.hyperspectral.libraries.zarr_codec import Ccsds123Codec
 
     try:
         found = json.loads(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import tempfile
 import zlib
@@ -11,23 +12,30 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from tests.fuzz.mutation import bundle, bundle_mutation, mutated_bytes, unbundle
+from support.ccsds121 import encode_rice
+from tests.fuzz.mutation import bundle, bundle_mutation, json_mutation, mutated_bytes, unbundle
 from tests.fuzz.tables import new_place, place
 from tests.fuzz.trial import Parser
 
-from plait.errors import PlaitError
+from plait.errors import InvalidInput, PlaitError
+from plait.hyperspectral.ccsds121 import RiceParameters, decode_rice
 from plait.hyperspectral.codec import compress
+from plait.hyperspectral.cubes import ArrayCube
 from plait.hyperspectral.files import describe
 from plait.hyperspectral.header import write_header
 from plait.hyperspectral.parameters import (
     BlockAdaptive,
+    ErrorLimits,
     HybridCoder,
     ImageLayout,
     Predictor,
+    Representatives,
     SampleAdaptive,
     StreamParameters,
+    check_number,
 )
-from plait.hyperspectral.streams import compress_cube, make_index, open_stream
+from plait.hyperspectral.streams import open_stream
+from plait.hyperspectral.writing import compress_cube, make_index
 
 _SHAPE = (7, 9, 4)
 _CODERS = (SampleAdaptive(), BlockAdaptive(block_size=8), HybridCoder())
@@ -65,6 +73,18 @@ def streams() -> list[bytes]:
         found.append(
             compress(_cube(depth, small), StreamParameters(image=image, coder=BlockAdaptive(block_size=8)))
         )
+    limits = (
+        ErrorLimits(absolute=3),
+        ErrorLimits(absolute=(0, 9, 1, 3), relative=50),
+        ErrorLimits(absolute=((2,), (0,), (5,), (1,)), relative=((9, 1, 2, 3),) * 4, update_exponent=1),
+    )
+    damped = Representatives(resolution=2, damping=1, offset=(0, 1, 2, 3))
+    for coder in _CODERS:
+        for one in limits:
+            predictor = Predictor(error_limits=one, representatives=damped)
+            found.append(
+                compress(_cube(), StreamParameters(image=_image(), predictor=predictor, coder=coder))
+            )
     return found
 
 
@@ -93,6 +113,13 @@ def _other_header(rng: Random, stream: bytes) -> bytes:
             signed=rng.random() < 0.3,
         )
         facts = {name: rng.choice(values) for name, values in _NUMBERS.items() if rng.random() < 0.3}
+        if rng.random() < 0.4:
+            facts["error_limits"] = ErrorLimits(
+                absolute_bits=rng.randrange(1, 17),
+                relative_bits=rng.choice((None, rng.randrange(1, 17))),
+                absolute_by_band=rng.random() < 0.5,
+                update_exponent=rng.randrange(10),
+            )
         order = rng.choice(("bi", "bsq"))
         parameters = StreamParameters(image=image, predictor=Predictor(**facts), coder=coder, order=order)
         head = write_header(parameters)
@@ -131,7 +158,8 @@ def _decoded(data: bytes, **facts: Any) -> Any:
 
 def _stream(data: bytes, folder: Path) -> None:
     parameters, found = _decoded(data)
-    if len(data) % 8 == 0 and parameters.image.samples < 4000:
+    lossless = parameters.predictor.error_limits is None
+    if len(data) % 8 == 0 and lossless and parameters.image.samples < 4000:
         again = compress(found.astype(np.int64), parameters)
         assert np.array_equal(_decoded(again)[1], found), "another cube when compressed again"
     if len(data) % 32 == 1:
@@ -169,7 +197,11 @@ def _containers() -> list[bytes]:
             parameters=StreamParameters(image=_image(shape=shape)),
         )
         found.append(b"".join(map(bytes, pieces)))
-    return found
+    # Samples that became integers, with what makes them again.
+    floats: list[bytes] = []
+    cube = np.linspace(-1, 2, 4 * 6 * 3).reshape(shape).astype(np.float32)
+    compress_cube(ArrayCube(cube), floats.append, blocks="rows:2", checksum=True, threads=1)
+    return [*found, b"".join(floats)]
 
 
 def _sealed(data: bytes) -> bytes:
@@ -277,4 +309,45 @@ def _sidecar_parser() -> Parser:
     return Parser(name="sidecar", seeds=seeds, mutate=bundle_mutation(ways), read=_sidecar, cases=1_000_000)
 
 
-PARSERS = {"ccsds": _stream_parser, "container": _container_parser, "sidecar": _sidecar_parser}
+_RICE: tuple[dict[str, Any], ...] = (
+    {"depth": 11, "block_size": 8, "reference_interval": 7},
+    {"depth": 16, "block_size": 16, "reference_interval": 128, "signed": True, "padded": True},
+    {"depth": 3, "block_size": 32, "reference_interval": 64, "preprocessed": False, "restricted": True},
+    {"depth": 32, "block_size": 64, "reference_interval": 1},
+)
+
+
+def _rice(data: bytes, folder: Path) -> None:
+    files = unbundle(data)
+    try:
+        facts = json.loads(files.get("json", b"{}"))
+        count = facts.pop("count", 1)
+        parameters = RiceParameters(**facts)
+    except (AttributeError, RecursionError, TypeError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        # What is no object with these names: the options of a command are.
+        raise InvalidInput("case", found=type(error).__name__, expected="parameters by name") from error
+    check_number("count", count, 1, 10_000)
+    found = decode_rice(files.get("stream", b""), count, parameters, "a.aec")
+    assert found.size == count
+
+
+def _rice_parser() -> Parser:
+    seeds, rng = [], Random(5)
+    for facts in _RICE:
+        samples = _cube(min(facts["depth"], 11)).ravel().tolist()
+        stream = encode_rice(samples, RiceParameters(**facts), rng.choice)
+        seeds.append(
+            bundle({"json": json.dumps({**facts, "count": len(samples)}).encode(), "stream": stream})
+        )
+    ways = {"json": json_mutation(tuple(_RICE[1]), (0, 1, 8, 9, 64, 4096, True, 1.5, 10_000))}
+    return Parser(name="rice", seeds=seeds, mutate=bundle_mutation(ways), read=_rice, cases=1_000_000)
+
+
+PARSERS = {
+    "ccsds": _stream_parser,
+    "container": _container_parser,
+    "sidecar": _sidecar_parser,
+    "rice": _rice_parser,
+}

@@ -28,8 +28,9 @@ from tests.fuzz.tables import folder_of, new_place, place
 from tests.fuzz.trial import Parser
 
 from plait.align.database import DIGESTS, HEADER_BYTES, SECTIONS, build_database, digest_blocks, open_database
+from plait.align.profiles import is_profile, read_profile
 from plait.align.scoring import load_matrix
-from plait.errors import FormatError
+from plait.errors import FormatError, InvalidInput
 from plait.formats.checkpoints import Checkpoint
 from plait.formats.sheets import read_sample_sheet
 from plait.mapping.index import Index
@@ -157,6 +158,42 @@ def _matrix_parser() -> Parser:
     ]
     words = (b"A", b"*", b"-128", b"32768", b"1.5", b"#", b"-")
     return Parser(name="matrix", seeds=seeds, mutate=text_mutation(words, b" \t"), read=_matrix)
+
+
+def _profile(data: bytes, folder: Path) -> None:
+    path = place(folder, data, "case.pssm")
+    if is_profile(path):
+        found = read_profile(path)
+        with contextlib.suppress(InvalidInput):
+            found.scores_for(load_matrix("BLOSUM62"))
+
+
+def _profile_parser() -> Parser:
+    letters = "ARNDCQEGHILKMFPSTWYV"
+    rows = "".join(f"{k:5} {letter} {'  '.join(['-1'] * 20)}\n" for k, letter in enumerate("MKV", 1))
+    end = "\n                      K         Lambda\nPSI Gapped           0.0375     0.2670\n"
+    head = "\nLast position-specific scoring matrix computed\n"
+    states = "".join(
+        f"      {k}   {'2.5  ' * 20} {k} m - - -\n  {'2.5 ' * 20}\n  0.1 * 0.2\n" for k in (1, 2)
+    )
+    facts = "HMMER3/f [3.3]\nNAME  motif\nLENG  2\nALPH  amino\n"
+    hmm = f"{facts}HMM   {'  '.join(sorted(letters))}\n  m->m\n{states}//\n"
+    seeds = [f"{head}      {'  '.join(letters * 2)}\n{rows}{end}".encode(), hmm.encode()]
+    words = (
+        b"A",
+        b"*",
+        b"nan",
+        b"inf",
+        b"1e400",
+        b"99999",
+        b"1.5",
+        b"//",
+        b"LENG",
+        b"HMM",
+        b"PSI Gapped 2",
+        b"4",
+    )
+    return Parser(name="profile", seeds=seeds, mutate=text_mutation(words, b" \n"), read=_profile)
 
 
 def _sheet(data: bytes, folder: Path) -> None:
@@ -300,6 +337,7 @@ PARSERS = {
     "database": _database_parser,
     "index": _index_parser,
     "matrix": _matrix_parser,
+    "profile": _profile_parser,
     "sheet": _sheet_parser,
     "checkpoint": _checkpoint_parser,
     "inference_state": _state_parser,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.fuzz import cube_headers, cubes, folding, genes, kept, patterns, tables, words
+from tests.fuzz import cube_headers, cubes, folding, genes, kept, patterns, signals, tables, words
 from tests.fuzz.trial import Parser
 
 PARSERS: dict[str, Callable[[], Parser]] = {
@@ -15,5 +15,6 @@ PARSERS: dict[str, Callable[[], Parser]] = {
     **kept.PARSERS,
     **patterns.PARSERS,
     **folding.PARSERS,
+    **signals.PARSERS,
     **words.PARSERS,
 }

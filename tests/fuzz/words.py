@@ -65,6 +65,12 @@ _COMMANDS = (
     "hsi compress missing.img -o o.c123 --shape 2,3,4 --dtype uint16 --dynamic-range 12 --blocks tiles:64x64",
     "hsi decompress missing.c123 -o o.img --format envi --interleave bsq",
     "germline convert missing.json -o o.json --anchors a.csv",
+    "ldpc decode missing.npy -o o.npy --code wimax-576 --iterations 5 --method min-sum --schedule flooding",
+    "ldpc simulate -o o.tsv --code wimax-576 --ebn0 1:2:0.5 --words 3 --errors 2 --seed 1 --iterations 2",
+    "random sobol --count 5 --dimensions 3 --skip 7 --seed 1 --distribution normal --dtype float32",
+    "decode missing.json missing.npy -o o.tsv --what best --beam 3 --active 5 --threads 1",
+    "episodes missing.tsv -o o.tsv --window 0:5 --window 5:15 --support 3 --max-size 3 --type-column a",
+    "similar missing.tsv other.tsv -o o.tsv --column a -q 3 --at-least 0.5 --threads 1",
 )
 _WORDS = (
     *(
@@ -118,16 +124,18 @@ _WORDS = (
 def _options(data: bytes, folder: Path) -> None:
     words = data.decode("utf-8", "surrogateescape").split("\n")
     before = os.getcwd()
-    told = io.StringIO()
+    # What is printed as bytes goes there, too.
+    told = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", write_through=True)
     os.chdir(folder)
     try:
         with contextlib.redirect_stderr(told), contextlib.redirect_stdout(told):
             status = main(words)
     finally:
         os.chdir(before)
-    assert status in (0, 1, 2), f"status {status}: {told.getvalue()[-300:]}"
+    text = told.buffer.getvalue().decode(errors="replace")  # type: ignore[attr-defined]
+    assert status in (0, 1, 2), f"status {status}: {text[-300:]}"
     if status:
-        raise InvalidInput("options", found="wrong ones", expected=told.getvalue()[-40:] or "a message")
+        raise InvalidInput("options", found="wrong ones", expected=text[-40:] or "a message")
 
 
 def _option_parser() -> Parser:

@@ -1,6 +1,7 @@
 """Write command_outputs.json: digests of what command lines write and print for the inputs in commands/.
 
-Run ``python tests/golden/make_command_outputs.py`` to write the file again. Tables in Parquet count by their
+Run ``python tests/golden/make_command_outputs.py`` to write the file again; with ``--compare`` and beginnings
+of command lines, to see which of them write the same on this machine. Tables in Parquet count by their
 schema and rows, texts by their lines; times, versions, digests and paths are masked, and numbers with a point
 count by nine digits, because the last ones depend on the processor.
 """
@@ -88,6 +89,8 @@ COMMANDS = (
     f"{_HSI} -o out-blocks.c123 --blocks rows:5 --preset best --checksum --threads 2",
     f"{_HSI} -o out-hybrid.c123 --coder hybrid --order bi --interleaving-depth 1",
     f"{_HSI} -o out-adaptive.c123 --coder block-adaptive --order bsq --prediction-bands 1 --bare",
+    f"{_HSI} -o out-near.c123 --max-error 2 --coder hybrid",
+    "hsi decompress out-near.c123 -o out-near.npy",
     "hsi decompress out-cube.c123 --index out-cube.index -o out-back.npy",
     "hsi decompress out-blocks.c123 -o out-back.hdr --format envi --interleave bsq",
     "hsi info out-blocks.c123 --json",
@@ -224,8 +227,26 @@ def run_all(folder: Path) -> dict[str, dict[str, str]]:
     return {command: run(command, folder) for command in COMMANDS}
 
 
+def compare(folder: Path, beginnings: tuple[str, ...]) -> bool:
+    """Print of command lines with these beginnings whether they do what is golden; whether all do."""
+    shutil.copytree(INPUTS, folder, dirs_exist_ok=True)
+    expected, alike = json.loads(OUTPUTS.read_text(encoding="utf-8")), True
+    for command in COMMANDS:
+        if command.startswith(beginnings or ""):
+            try:
+                found = run(command, folder)
+                other = [name for name, digest in expected[command].items() if found.get(name) != digest]
+            except AssertionError as error:
+                other = [str(error).splitlines()[-1]]
+            print(f"other ({', '.join(other)}):" if other else "same:", f"plait {command}", flush=True)
+            alike = alike and not other
+    return alike
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
+        if sys.argv[1:2] == ["--compare"]:
+            sys.exit(not compare(Path(name) / "run", tuple(sys.argv[2:])))
         folder = Path(sys.argv[1]) if sys.argv[1:] else Path(name)
         folder.mkdir(parents=True, exist_ok=True)
         OUTPUTS.write_text(json.dumps(run_all(folder), indent=1) + "\n", encoding="utf-8")

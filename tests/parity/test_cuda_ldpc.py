@@ -9,7 +9,7 @@ import pytest
 
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
-from plait.ldpc import gpu_decoding
+from plait.ldpc import Code, gpu_decoding
 from plait.ldpc.codes import code_of
 from plait.ldpc.decoding import _DECODING, DecodeBatch
 
@@ -33,3 +33,25 @@ def test_words(method: Any, kind: Any, layered: bool, monkeypatch: pytest.Monkey
         assert all(np.array_equal(a, b) for a, b in zip(again, expected, strict=True))
     else:
         assert np.array_equal(found[0], expected[0]) and np.array_equal(found[2], expected[2])
+
+
+def drawn(size: int, degrees: list[int]) -> Code:
+    """Checks of such degrees, of columns that are drawn."""
+    rng = np.random.default_rng(3)
+    return code_of("drawn", size, [rng.choice(size, n, replace=False).tolist() for n in degrees])
+
+
+@pytest.mark.parametrize("layered", [False, True])
+@pytest.mark.parametrize("free", [1 << 15, 100])
+def test_min_sum_of_any_checks(layered: bool, free: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Those of 6 and 7 columns stay in registers; without shared memory all is in that of the device.
+    facts = gpu_decoding.device_facts(0)._replace(shared_per_block=free)
+    monkeypatch.setattr(gpu_decoding, "device_facts", lambda device: facts)
+    code = drawn(40, [1, 2, 6, 6, 7, 12, 3, 6, 7, 2, 1])
+    for scale in (3.0, 30.0):
+        ratios = np.random.default_rng(1).normal(scale / 3, scale, (19, 40))
+        ratios[ratios < -scale] = 0
+        batch = DecodeBatch(code, ratios, "min-sum", layered, 3, np.int8)
+        found, expected = (target.launch(_DECODING, batch) for target in (CudaTarget((0,)), CpuTarget(1)))
+        assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+        assert not expected[2].all()

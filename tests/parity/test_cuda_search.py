@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from plait.align.hits import search_files
 from plait.align.scoring import free_ends_of
-from plait.align.search import search_files
 from plait.align.settings import SearchSettings
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget

@@ -18,6 +18,7 @@ __all__ = [
     "decode_sample_adaptive",
     "encode_block_adaptive",
     "encode_sample_adaptive",
+    "limits_before",
 ]
 
 _SEGMENT = 64
@@ -38,6 +39,32 @@ def coding_order(parameters: StreamParameters) -> Iterator[tuple[int, int, int]]
             for x in range(image.columns):
                 for z in range(first, min(first + m, image.bands)):
                     yield z, y, x
+
+
+def limits_before(parameters: StreamParameters, place: tuple[int, int, int]) -> list[tuple[int, int]]:
+    """Error limits that the body carries before a place, with their bits (4.8.2.4, 5.4.2).
+
+    Parameters
+    ----------
+    parameters
+        The parameters.
+    place
+        Band, row and column, in coding order.
+    """
+    limits, (z, y, x) = parameters.predictor.error_limits, place
+    if limits is None or limits.update_exponent is None or z or x or y % 2**limits.update_exponent:
+        return []
+    found: list[tuple[int, int]] = []
+    for values, bits in (
+        (limits.absolute, limits.absolute_bits),
+        (limits.relative, limits.relative_bits),
+    ):
+        if bits is not None:
+            assert isinstance(values, tuple)
+            row = values[y // 2**limits.update_exponent]
+            assert isinstance(row, tuple)
+            found += [(value, bits) for value in row]
+    return found
 
 
 class _Statistics:
@@ -84,6 +111,7 @@ def encode_sample_adaptive(residuals: NDArray[np.int64], parameters: StreamParam
     depth, statistics, out = parameters.image.dynamic_range, _Statistics(coder, parameters), []
     for z, y, x in coding_order(parameters):
         value = int(residuals[z, y, x])
+        out += [_field(limit, bits) for limit, bits in limits_before(parameters, (z, y, x))]
         if y == 0 and x == 0:
             out.append(_field(value, depth))
             continue
@@ -111,6 +139,9 @@ def decode_sample_adaptive(bits: str, parameters: StreamParameters) -> NDArray[n
     statistics, at = _Statistics(coder, parameters), 0
     out = np.zeros((image.bands, image.rows, image.columns), np.int64)
     for z, y, x in coding_order(parameters):
+        for limit, size in limits_before(parameters, (z, y, x)):
+            assert int(bits[at : at + size], 2) == limit
+            at += size
         if y == 0 and x == 0:
             value, at = int(bits[at : at + image.dynamic_range], 2), at + image.dynamic_range
         else:
@@ -175,7 +206,10 @@ def encode_block_adaptive(residuals: NDArray[np.int64], parameters: StreamParame
     coder, depth = parameters.coder, parameters.image.dynamic_range
     assert isinstance(coder, BlockAdaptive)
     size = _identifier_bits(depth, coder.restricted)
-    values = [int(residuals[place]) for place in coding_order(parameters)]
+    values: list[int] = []
+    for place in coding_order(parameters):
+        values += [limit for limit, _ in limits_before(parameters, place)]
+        values.append(int(residuals[place]))
     values += [0] * (-len(values) % coder.block_size)
     blocks = [values[k : k + coder.block_size] for k in range(0, len(values), coder.block_size)]
     out, at = [], 0
@@ -210,7 +244,8 @@ def decode_block_adaptive(bits: str, parameters: StreamParameters) -> NDArray[np
     coder, image = parameters.coder, parameters.image
     assert isinstance(coder, BlockAdaptive)
     size, j = _identifier_bits(image.dynamic_range, coder.restricted), coder.block_size
-    blocks = -(-image.samples // j)
+    limits = [limit for place in coding_order(parameters) for limit in limits_before(parameters, place)]
+    blocks = -(-(image.samples + len(limits)) // j)
     values: list[int] = []
     reader = _Bits(bits)
     while len(values) < blocks * j:
@@ -233,8 +268,13 @@ def decode_block_adaptive(bits: str, parameters: StreamParameters) -> NDArray[np
             high = [reader.unary() for _ in range(j)]
             values += [(h << (identifier - 1)) + reader.field(identifier - 1) for h in high]
     out = np.zeros((image.bands, image.rows, image.columns), np.int64)
-    for place, value in zip(coding_order(parameters), values, strict=False):
-        out[place] = value
+    at = 0
+    for place in coding_order(parameters):
+        own = [limit for limit, _ in limits_before(parameters, place)]
+        assert values[at : at + len(own)] == own
+        at += len(own)
+        out[place] = values[at]
+        at += 1
     return out
 
 

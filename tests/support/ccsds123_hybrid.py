@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from support.ccsds123_coders import coding_order
+from support.ccsds123_coders import coding_order, limits_before
 
 from plait.hyperspectral.hybrid import HIGH_ENTROPY_THRESHOLD, hybrid_codes
 from plait.hyperspectral.parameters import HybridCoder, StreamParameters
@@ -57,6 +57,7 @@ def encode_hybrid(residuals: NDArray[np.int64], parameters: StreamParameters) ->
     prefixes = [""] * 16
     for z, y, x in coding_order(parameters):
         value = int(residuals[z, y, x])
+        out += [_field(limit, bits) for limit, bits in limits_before(parameters, (z, y, x))]
         if y == 0 and x == 0:
             out.append(_field(value, depth))
             continue
@@ -94,38 +95,14 @@ def decode_hybrid(bits: str, parameters: StreamParameters) -> NDArray[np.int64]:
     coder, image = parameters.coder, parameters.image
     assert isinstance(coder, HybridCoder)
     depth, limit, star = image.dynamic_range, coder.unary_length_limit, coder.rescaling_counter_size
-    at = bits.rindex("1")
-
-    def take(size: int) -> int:
-        nonlocal at
-        at -= size
-        return int("0" + bits[at : at + size], 2)
-
-    def take_word(words: dict[str, str]) -> str:
-        nonlocal at
-        found = next(word for word, code in words.items() if bits.endswith(code, 0, at))
-        at -= len(words[found])
-        return found
-
-    def take_gpo2(k: int) -> int:
-        zeros = 0
-        while zeros < limit and bits[at - 1 - zeros] == "0":
-            zeros += 1
-        take(zeros)
-        if zeros == limit:
-            return take(depth)
-        take(1)
-        return (zeros << k) + take(k)
-
+    reader = _FromEnd(bits, limit, depth)
+    take, take_word, take_gpo2 = reader.take, reader.take_word, reader.take_gpo2
     totals = [take(2 + depth + star) for _ in range(image.bands)][::-1]
     pending = [take_word(code.flush) for code in reversed(hybrid_codes())][::-1]
     counts = _counts(coder, image.columns * image.rows)
     out = np.zeros((image.bands, image.rows, image.columns), np.int64)
-    for z, y, x in reversed(list(coding_order(parameters))):
-        t = y * image.columns + x
-        if t == 0:
-            out[z, y, x] = take(depth)
-            continue
+
+    def take_sample(z: int, t: int) -> int:
         i = _code(totals[z], counts[t])
         if i < 0:
             value = take_gpo2(_exponent(totals[z], counts[t], depth))
@@ -134,13 +111,46 @@ def decode_hybrid(bits: str, parameters: StreamParameters) -> NDArray[np.int64]:
             pending[i] = pending[i] or take_word(code.words)
             symbol, pending[i] = pending[i][-1], pending[i][:-1]
             value = code.limit + 1 + take_gpo2(0) if symbol == "X" else int(symbol, 36)
-        out[z, y, x] = value
         totals[z] -= 4 * value
         if counts[t - 1] == (1 << star) - 1:
             # S = (S' + 4 value + 1) >> 1, so S' is one of two numbers of which the bit tells.
             doubled = 2 * (totals[z] + 4 * value) - 4 * value - 1
             totals[z] = doubled + ((doubled & 1) ^ take(1))
+        return value
+
+    for z, y, x in reversed(list(coding_order(parameters))):
+        t = y * image.columns + x
+        out[z, y, x] = take_sample(z, t) if t else take(depth)
+        limits = limits_before(parameters, (z, y, x))
+        assert limits == [(take(size), size) for _, size in reversed(limits)][::-1]
     return out
+
+
+class _FromEnd:
+    """Reads bits from the last 1 on, backwards."""
+
+    def __init__(self, bits: str, limit: int, depth: int) -> None:
+        self._bits, self._limit, self._depth = bits, limit, depth
+        self._at = bits.rindex("1")
+
+    def take(self, size: int) -> int:
+        self._at -= size
+        return int("0" + self._bits[self._at : self._at + size], 2)
+
+    def take_word(self, words: dict[str, str]) -> str:
+        found = next(word for word, code in words.items() if self._bits.endswith(code, 0, self._at))
+        self._at -= len(words[found])
+        return found
+
+    def take_gpo2(self, k: int) -> int:
+        zeros = 0
+        while zeros < self._limit and self._bits[self._at - 1 - zeros] == "0":
+            zeros += 1
+        self.take(zeros)
+        if zeros == self._limit:
+            return self.take(self._depth)
+        self.take(1)
+        return (zeros << k) + self.take(k)
 
 
 def _counts(coder: HybridCoder, samples: int) -> list[int]:

@@ -28,7 +28,7 @@ class ModelPredictor:
     Attributes
     ----------
     samples, representatives
-        s and s'', int objects of shape (bands, rows, columns).
+        s and s'', int objects of shape (bands, rows, columns); of near-lossless streams s' in place of s.
     """
 
     def __init__(self, image: ImageLayout, predictor: Predictor) -> None:
@@ -125,20 +125,52 @@ class ModelPredictor:
             scaled = signed >> shift if shift > 0 else signed << -shift
             weights[i] = _clip(weights[i] + ((scaled + 1) >> 1), -(1 << (omega + 2)), (1 << (omega + 2)) - 1)
 
-    def _keep(self, z: int, y: int, x: int, sample: int, high: int) -> None:
-        self.samples[z, y, x] = sample
+    def error_limit(self, z: int, y: int, x: int, predicted: int) -> int:
+        """m, the largest error of a sample (4.8.2).
+
+        Parameters
+        ----------
+        z, y, x
+            Its place.
+        predicted
+            The predicted sample, an integer.
+        """
+        limits = self.how.error_limits
+        # The first sample is not quantised (4.8.1).
+        if limits is None or (y == 0 and x == 0):
+            return 0
+        found = []
+        for values, relative in ((limits.absolute, False), (limits.relative, True)):
+            if values is None:
+                continue
+            if limits.update_exponent is not None:
+                assert isinstance(values, tuple)
+                values = values[y // 2**limits.update_exponent]
+            own = values if isinstance(values, int) else values[z] if len(values) > 1 else values[0]
+            assert isinstance(own, int)
+            found.append(own * abs(predicted) // 2**self.image.dynamic_range if relative else own)
+        return min(found)
+
+    def _representative(self, z: int, sample: int, high: int, index: int, limit: int) -> int:
         found, omega = self.how.representatives, self.how.weight_resolution
-        if found is None or (y == 0 and x == 0):
-            self.representatives[z, y, x] = sample
-            return
-        theta, phi = found.resolution, found.of_band(z)
-        doubled = ((4 * ((1 << theta) - phi) * sample << omega) + phi * high - (phi << (omega + 1))) >> (
-            omega + theta + 1
+        if found is None:
+            return sample
+        theta, (phi, psi) = found.resolution, found.of_band(z)
+        sign = (index > 0) - (index < 0)
+        shifted = sample * 2**omega - sign * limit * psi * 2 ** (omega - theta)
+        doubled = 4 * (2**theta - phi) * shifted + phi * high - phi * 2 ** (omega + 1)
+        return (doubled // 2 ** (omega + theta + 1) + 1) // 2
+
+    def _scaled_ends(self, predicted: int, limit: int) -> tuple[int, int]:
+        """Quantiser indices between a prediction and the least and the largest sample."""
+        step = 2 * limit + 1
+        return (
+            (predicted - self.image.least + limit) // step,
+            (self.image.largest - predicted + limit) // step,
         )
-        self.representatives[z, y, x] = (doubled + 1) >> 1
 
     def residual(self, z: int, y: int, x: int, sample: int) -> int:
-        """Mapped residual of a sample, which is kept.
+        """Mapped quantiser index of a sample, which is kept as decoders will have it.
 
         Parameters
         ----------
@@ -149,39 +181,51 @@ class ModelPredictor:
         """
         high, double, u = self._predict(z, y, x)
         predicted = double >> 1
+        limit = self.error_limit(z, y, x, predicted)
         rest = sample - predicted
-        theta = min(predicted - self.image.least, self.image.largest - predicted)
-        if abs(rest) > theta:
-            mapped = abs(rest) + theta
+        index = (abs(rest) + limit) // (2 * limit + 1) * (1 if rest >= 0 else -1)
+        theta = min(self._scaled_ends(predicted, limit))
+        if abs(index) > theta:
+            mapped = abs(index) + theta
         else:
-            mapped = 2 * abs(rest) - (0 if (-rest if double & 1 else rest) >= 0 else 1)
-        self._learn(z, y * self.image.columns + x, u, 2 * sample - double)
-        self._keep(z, y, x, sample, high)
+            mapped = 2 * abs(index) - (0 if (-index if double & 1 else index) >= 0 else 1)
+        self._end(z, y, x, (high, double, u), index, limit)
         return mapped
 
     def sample(self, z: int, y: int, x: int, mapped: int) -> int:
-        """Sample of a mapped residual, which is kept.
+        """Sample of a mapped quantiser index, which is kept.
 
         Parameters
         ----------
         z, y, x
             As for `residual`.
         mapped
-            The mapped residual.
+            The mapped index.
         """
         high, double, u = self._predict(z, y, x)
         predicted = double >> 1
-        below, above = predicted - self.image.least, self.image.largest - predicted
+        limit = self.error_limit(z, y, x, predicted)
+        below, above = self._scaled_ends(predicted, limit)
         theta = min(below, above)
         if mapped > 2 * theta:
-            rest = mapped - theta if below < above else theta - mapped
+            index = mapped - theta if below < above else theta - mapped
         else:
             size = (mapped + 1) >> 1
-            rest = size if (mapped & 1) == (double & 1) else -size
-        value = predicted + rest
-        self._learn(z, y * self.image.columns + x, u, 2 * value - double)
-        self._keep(z, y, x, value, high)
-        return value
+            index = size if (mapped & 1) == (double & 1) else -size
+        self._end(z, y, x, (high, double, u), index, limit)
+        return int(self.samples[z, y, x])
+
+    def _end(
+        self, z: int, y: int, x: int, predicted: tuple[int, int, list[int]], index: int, limit: int
+    ) -> None:
+        """Keep a sample, and learn from it."""
+        high, double, u = predicted
+        image = self.image
+        sample = _clip((double >> 1) + index * (2 * limit + 1), image.least, image.largest)
+        self.samples[z, y, x] = self.representatives[z, y, x] = sample
+        if y or x:
+            self.representatives[z, y, x] = self._representative(z, sample, high, index, limit)
+        self._learn(z, y * image.columns + x, u, 2 * sample - double)
 
 
 def model_residuals(cube: NDArray[np.int64], image: ImageLayout, predictor: Predictor) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from plait.hyperspectral.parameters import (
     BlockAdaptive,
     Coder,
+    ErrorLimits,
     HybridCoder,
     ImageLayout,
     Order,
@@ -23,7 +25,17 @@ from plait.hyperspectral.parameters import (
     WeightOffsets,
 )
 
-__all__ = ["PREDICTOR_KINDS", "coders", "cubes", "images", "predictors", "stream_parameters", "supplementary"]
+__all__ = [
+    "PREDICTOR_KINDS",
+    "coders",
+    "cubes",
+    "error_limits",
+    "images",
+    "near_lossless",
+    "predictors",
+    "stream_parameters",
+    "supplementary",
+]
 
 #: Local sum, and whether there are sample representatives and weight offsets: each is compiled on its own.
 PREDICTOR_KINDS = tuple(
@@ -113,9 +125,38 @@ def predictors(
         facts["representatives"] = Representatives(
             resolution=theta,
             damping=draw(st.one_of(phi, many)),
-            zero_offsets=draw(st.sampled_from(["fixed", "table", "elsewhere"])),
+            offset=draw(st.sampled_from([0, (0,) * image.bands])),
         )
     return Predictor(**facts)
+
+
+@st.composite
+def error_limits(draw: st.DrawFn, image: ImageLayout, *, updated: bool = False) -> ErrorLimits:
+    """Error limits for an image.
+
+    Parameters
+    ----------
+    draw
+        Given by hypothesis.
+    image
+        The image.
+    updated
+        Whether they are updated after some rows.
+    """
+    kinds = draw(st.sampled_from([("absolute",), ("relative",), ("absolute", "relative")]))
+    facts: dict[str, Any] = {"update_exponent": draw(st.integers(0, 3)) if updated else None}
+    periods = -(-image.rows >> facts["update_exponent"]) if updated else 1
+    for name in kinds:
+        bits = draw(st.integers(1, min(image.dynamic_range - 1, 16)))
+        one, by_band = st.integers(0, (1 << bits) - 1), draw(st.booleans())
+        count = image.bands if by_band else 1
+        row = st.lists(one, min_size=count, max_size=count).map(tuple)
+        if updated:
+            facts[name] = draw(st.lists(row, min_size=periods, max_size=periods).map(tuple))
+        else:
+            facts[name] = draw(row if by_band else one)
+        facts |= {f"{name}_bits": bits, f"{name}_by_band": by_band}
+    return ErrorLimits(**facts)
 
 
 @st.composite
@@ -213,6 +254,34 @@ def stream_parameters(
         user_field=draw(st.integers(0, 255)),
         supplementary=tuple(draw(st.lists(supplementary(image), max_size=2))) if tables else (),
     )
+
+
+@st.composite
+def near_lossless(
+    draw: st.DrawFn, kinds: Sequence[tuple[str, bool, bool]] = PREDICTOR_KINDS, *, most_bands: int = 18
+) -> StreamParameters:
+    """Parameters of near-lossless streams.
+
+    Parameters
+    ----------
+    draw
+        Given by hypothesis.
+    kinds
+        As in `predictors`.
+    most_bands
+        Limit of the bands.
+    """
+    plain = draw(stream_parameters(kinds, most_bands=most_bands))
+    updated = plain.order == "bi" and draw(st.booleans())
+    limits = draw(error_limits(plain.image, updated=updated))
+    predictor = replace(plain.predictor, error_limits=limits)
+    found = predictor.representatives
+    if found is not None:
+        psi = st.integers(0, (1 << found.resolution) - 1)
+        bands = plain.image.bands
+        many = st.lists(psi, min_size=bands, max_size=bands).map(tuple)
+        predictor = replace(predictor, representatives=replace(found, offset=draw(st.one_of(psi, many))))
+    return replace(plain, predictor=predictor)
 
 
 @st.composite

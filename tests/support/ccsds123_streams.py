@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -10,9 +11,9 @@ from support.ccsds123_hybrid import encode_hybrid
 from support.ccsds123_predictor import model_residuals
 
 from plait.hyperspectral.header import write_header
-from plait.hyperspectral.parameters import BlockAdaptive, SampleAdaptive, StreamParameters
+from plait.hyperspectral.parameters import BlockAdaptive, ErrorLimits, SampleAdaptive, StreamParameters
 
-__all__ = ["model_stream"]
+__all__ = ["as_told", "model_stream"]
 
 
 def model_stream(cube: NDArray[Any], parameters: StreamParameters) -> bytes:
@@ -35,3 +36,25 @@ def model_stream(cube: NDArray[Any], parameters: StreamParameters) -> bytes:
     size = -(-len(bits) // 8)
     stream = write_header(parameters) + (int(bits, 2) << (8 * size - len(bits))).to_bytes(size, "big")
     return stream + bytes(-len(stream) % parameters.output_word_size)
+
+
+def as_told(parameters: StreamParameters) -> StreamParameters:
+    """What a header says of parameters: not the error limits that are in the body.
+
+    Parameters
+    ----------
+    parameters
+        The parameters.
+    """
+    limits = parameters.predictor.error_limits
+    assert limits is not None
+    if limits.update_exponent is None:
+        return parameters
+    told = ErrorLimits(
+        absolute_bits=limits.absolute_bits,
+        relative_bits=limits.relative_bits,
+        absolute_by_band=limits.absolute_by_band,
+        relative_by_band=limits.relative_by_band,
+        update_exponent=limits.update_exponent,
+    )
+    return replace(parameters, predictor=replace(parameters.predictor, error_limits=told))

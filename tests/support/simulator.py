@@ -10,6 +10,7 @@ the simulator does not know.
 from __future__ import annotations
 
 import importlib
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -61,7 +62,28 @@ def quicken() -> None:
     simulator.BlockManager.run = _block_runner(simulator.BlockThread)
     simulator.BlockThread.run = _thread_runner(simulator.BlockThread.run)
     simulator.BlockThread.syncthreads = _synchronize
+    shared: Any = importlib.import_module("numba.cuda.simulator.kernelapi").FakeCUDAShared
+    shared.array = _shared_array(shared.array)
     warps.place_in_warp = _place
+
+
+def _shared_array(array: Callable[..., Any]) -> Callable[..., Any]:
+    """Shared arrays, by the line that asks: of two threads that are the first, both get the same one."""
+    lock = threading.Lock()
+
+    def shared_array(self: Any, shape: Any, dtype: Any) -> Any:
+        if shape == 0:
+            return array(self, shape, dtype)
+        frame = sys._getframe(1)
+        line = frame.f_code.co_filename, frame.f_lineno
+        # Types of Numba go by NumPy's names.
+        kind = np.dtype(dtype if isinstance(dtype, type | np.dtype) else str(dtype))
+        with lock:
+            if line not in self._allocations:
+                self._allocations[line] = np.empty(shape, kind)
+            return self._allocations[line]
+
+    return shared_array
 
 
 def _block_runner(make_thread: Callable[..., Any]) -> Callable[..., None]:

@@ -8,10 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from plait.alphabets import translate
 from plait.formats.rearrangements import open_rearrangements
 from plait.formats.tables import open_table
-from plait.vdj.airr import REQUIRED, RearrangementRows, completed, lacking
+from plait.vdj.airr import REQUIRED, RearrangementRows, completed, lacking, productive, translations
 
 JUNCTIONS = ["TGTGCCTTC", "tgtgcctag", "TGTTAACTTC", "TGTGCCTT", "", None, "TGTNNATTC"]
 
@@ -69,3 +72,23 @@ def test_bools_of_one_file_and_text_of_another(tmp_path: Path) -> None:
             (block,) = reader
         found = {(row["junction"], row["productive"]) for row in block.to_pylist()}
         assert found == {("A", "T"), ("A", "F"), ("A", None), ("B", "TRUE"), ("B", "")}
+
+
+@given(
+    st.lists(st.none() | st.text("ACGTUNRYacgtu-", max_size=12), max_size=9),
+    st.integers(0, 3),
+    st.sampled_from([pa.string(), pa.large_string()]),
+)
+def test_codons_are_those_of_each_junction(texts: list[str | None], skipped: int, kind: pa.DataType) -> None:
+    column = pa.array(texts, kind).slice(skipped)
+    acids, whole = [], []
+    for text in texts[skipped:]:
+        codons = [(text or "")[k : k + 3].upper() for k in range(0, len(text or ""), 3)]
+        framed = bool(codons) and len(codons[-1]) == 3
+        known = "ACGTRYN"
+        acids.append(
+            "".join(translate(c) if set(c) <= set(known) else "?" for c in codons) if framed else None
+        )
+        whole.append((framed and not {"TAA", "TAG", "TGA"} & set(codons)) if text else None)
+    assert translations(column).to_pylist() == acids
+    assert productive(column).to_pylist() == whole

@@ -25,7 +25,7 @@ from plait.align.database import (
     open_database,
     pack_sequences,
 )
-from plait.align.scoring import ALPHABETS, PAD_CODE, common_kind, count_letters, kind_of
+from plait.align.letters import ALPHABETS, PAD_CODE, common_kind, count_letters, kind_of
 from plait.align.settings import Kind
 from plait.dp.pairs import blocks as packing
 from plait.dp.pairs.blocks import BLOCK_LANES, arrange

@@ -12,7 +12,7 @@ import pytest
 from tests.fuzz.kept import sealed_database
 
 from plait.align.database import DIGESTS, HEADER_BYTES, SECTIONS, build_database, open_database
-from plait.align.scoring import ALPHABETS
+from plait.align.letters import ALPHABETS
 from plait.align.settings import Kind
 from plait.errors import FormatError
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from plait import __version__, align
-from plait.align.search import SearchSummary, search, search_files
+from plait.align.hits import SearchSummary, search, search_files
 from plait.align.settings import SearchSettings
 from plait.align.writers import (
     BLAST_COLUMNS,

@@ -13,7 +13,7 @@ import pytest
 from plait.align import align, align_many, align_pairs, make_scoring, score, score_many, score_pairs
 from plait.align.aligner import make_aligner
 from plait.align.files import align_files
-from plait.align.search import search
+from plait.align.hits import search
 from plait.align.settings import SearchSettings
 from plait.errors import FormatError, InvalidInput
 
@@ -37,12 +37,18 @@ def test_any_iterable(make: Callable[[Any], Any]) -> None:
 @pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("targets", "found"),
-    [("ACGT", "one str"), (b"ACGT", "one bytes"), (7, "one int"), (["A", None], "a NoneType as number 2")],
+    [
+        ("ACGT", "targets: found one str, expected several sequences"),
+        (b"ACGT", "targets: found one bytes, expected several sequences"),
+        (bytearray(b"ACGT"), "targets: found one bytearray, expected several sequences"),
+        (7, "targets: found one int, expected several sequences"),
+        (["A", None], "targets, number 2: found a NoneType, expected a sequence as str or bytes"),
+    ],
 )
 def test_what_is_no_list_of_sequences(targets: Any, found: str) -> None:
     for call in (align_many, score_many, align_pairs, score_pairs):
         first: Any = "A" if call in (align_many, score_many) else ["A", "A"]
-        with pytest.raises(InvalidInput, match=f"targets: found {found}, expected several sequences"):
+        with pytest.raises(InvalidInput, match=found):
             call(first, targets, **HOW)
 
 

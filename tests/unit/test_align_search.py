@@ -14,11 +14,11 @@ import pytest
 from support.alignment_batches import rescore
 
 from plait.align import batches, sweeps
-from plait.align import search as search_runs
+from plait.align import hits as search_runs
 from plait.align.batches import CellProgress, PairBatch, PairSweep, code_list
 from plait.align.database import SequenceDatabase, build_database, open_database, pack_sequences
+from plait.align.hits import SearchResult, search, search_files
 from plait.align.scoring import Scoring, make_scoring, match_mismatch
-from plait.align.search import SearchResult, search, search_files
 from plait.align.settings import SearchSettings
 from plait.align.sweeps import LOCAL
 from plait.align.writers import AlignedPair
@@ -294,7 +294,7 @@ def test_no_sequence_at_all(tmp_path: Path) -> None:
 def test_all_scores_are_refused_where_they_are_too_many(
     monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
-    monkeypatch.setattr("plait.align.search._MOST_SCORES", 100)
+    monkeypatch.setattr("plait.align.hits._MOST_SCORES", 100)
     with pytest.raises(InvalidInput, match="at most so many, 800 bytes"):
         search(folder / "q.fa", folder / "t.fa", scores=True)
 

@@ -14,15 +14,9 @@ from hypothesis import strategies as st
 from plait.align import batches, sweeps
 from plait.align.batches import PairBatch, PairSweep, block_query, code_list, reach_of
 from plait.align.database import SequenceDatabase, build_database, pack_sequences
-from plait.align.scoring import (
-    PAD_CODE,
-    Scoring,
-    SubstitutionMatrix,
-    load_matrix,
-    make_scoring,
-    match_mismatch,
-)
-from plait.align.search import search
+from plait.align.hits import search
+from plait.align.letters import PAD_CODE
+from plait.align.scoring import Scoring, SubstitutionMatrix, load_matrix, make_scoring, match_mismatch
 from plait.align.settings import SearchSettings
 from plait.align.sweeps import (
     LOCAL,

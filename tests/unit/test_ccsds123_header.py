@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from support.ccsds123_strategies import stream_parameters
+from support.ccsds123_strategies import near_lossless, stream_parameters
+from support.ccsds123_streams import as_told
 
 from plait.errors import InvalidInput
 from plait.hyperspectral.header import BitReader, BitWriter, HeaderEnd, parse_header, write_header
 from plait.hyperspectral.parameters import (
     BlockAdaptive,
+    ErrorLimits,
     HybridCoder,
     ImageLayout,
     Predictor,
@@ -40,6 +42,101 @@ def test_what_is_written_is_read(parameters: StreamParameters) -> None:
     for cut in range(size):
         with pytest.raises(HeaderEnd):
             parse_header(header[:cut])
+
+
+@given(parameters=near_lossless())
+def test_what_is_written_of_error_limits_is_read(parameters: StreamParameters) -> None:
+    header = write_header(parameters)
+    found, size = parse_header(header + b"\xff" * 9)
+    assert found == as_told(parameters)
+    assert size == len(header)
+    for cut in range(size):
+        with pytest.raises(HeaderEnd):
+            parse_header(header[:cut])
+
+
+def _limited(limits: ErrorLimits, order: Any = "bi", depth: int = 16, **predictor: Any) -> StreamParameters:
+    own, image = Predictor(error_limits=limits, **predictor), replace(IMAGE, dynamic_range=depth)
+    return StreamParameters(image=image, predictor=own, coder=BlockAdaptive(), order=order)
+
+
+@pytest.mark.parametrize(
+    ("limits", "order", "kinds", "expected"),
+    [
+        # Fidelity 01; no updates; one limit, D_A = 3, and fill.
+        (ErrorLimits(absolute=5), "bi", 0x40, "0003a0"),
+        # There is no word on updates in band-sequential streams; fidelity 10; a limit for each of 3 bands.
+        (ErrorLimits(relative=(1, 0, 3)), "bsq", 0x80, "424c"),
+        # Both; D_A = 16 is written as 0.
+        (ErrorLimits(absolute=0x8001, absolute_bits=16, relative=7), "bi", 0xC0, "0000800103e0"),
+        (ErrorLimits(absolute=15, absolute_bits=15), "bsq", 0x40, "0f001e"),
+        # Updates every 2**1 rows: the header has no limits.
+        (ErrorLimits(absolute=((1,), (2,)), update_exponent=1), "bi", 0x40, "4102"),
+        (
+            ErrorLimits(absolute=((1, 2, 3),), relative=((6,),), update_exponent=9),
+            "bi",
+            0xC0,
+            "494203",
+        ),
+    ],
+)
+def test_the_bytes_of_error_limits(limits: ErrorLimits, order: Any, kinds: int, expected: str) -> None:
+    parameters = _limited(limits, order, depth=17)
+    header = write_header(parameters)
+    assert header[11] == kinds
+    assert header[17:-2].hex() == expected
+    assert parse_header(header)[0] == as_told(parameters)
+
+
+def test_error_limits_come_between_weights_and_representatives() -> None:
+    representatives = Representatives(resolution=2, damping=1, offset=(3, 0, 2))
+    limits = ErrorLimits(absolute=1)
+    header = write_header(_limited(limits, representatives=representatives, weight_offsets=OFFSETS))
+    # Four bits of weight offsets for each of 1, 2 and 3 components, then limits, then Theta, phi and psi.
+    assert header[17:-2].hex() == "1a250f000180020160c8"
+
+
+@pytest.mark.parametrize(
+    ("limits", "order", "told"),
+    [
+        (ErrorLimits(), "bi", "error_limits: found none, expected absolute or relative ones, or both"),
+        (ErrorLimits(absolute_bits=3), "bi", "absolute: found no limits, expected them, of 3 bits"),
+        (ErrorLimits(absolute=8, absolute_bits=3), "bi", "from 0 to 7, which 3 bits hold"),
+        (ErrorLimits(relative=1 << 16), "bi", "relative_bits: found 17"),
+        (ErrorLimits(absolute=(1, 2)), "bi", "absolute: found 2 limits, expected 3 of them in 3 bands"),
+        (ErrorLimits(absolute=((1,),), update_exponent=1), "bi", "1 rows of limits, expected 2 of them"),
+        (ErrorLimits(absolute=1, update_exponent=1), "bi", "absolute: found 1, expected 2 of them"),
+        (ErrorLimits(absolute=((1,),), update_exponent=10), "bi", "update_exponent: found 10"),
+        (ErrorLimits(absolute=((1,),), update_exponent=9), "bsq", "update_exponent"),
+    ],
+)
+def test_error_limits_that_are_refused(limits: ErrorLimits, order: Any, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        _limited(limits, order)
+
+
+def test_headers_of_error_limits_that_are_refused() -> None:
+    header = bytearray(write_header(_limited(ErrorLimits(absolute=5))))
+    for place, value in ((17, 0x01), (17, 0x80), (17, 0x4A), (18, 0x83), (18, 0x13)):
+        changed = bytearray(header)
+        changed[place] = value
+        with pytest.raises(InvalidInput):
+            parse_header(bytes(changed))
+
+
+def test_offsets_of_representatives_are_for_near_lossless_streams() -> None:
+    found = Representatives(resolution=2, damping=1, offset=(0, 0, 1), offset_in_header=False)
+    with pytest.raises(InvalidInput, match="offset of representatives"):
+        StreamParameters(image=IMAGE, predictor=Predictor(representatives=found))
+    parameters = _limited(ErrorLimits(relative=2), representatives=found)
+    header = write_header(parameters)
+    with pytest.raises(InvalidInput, match="the offset table, which this stream lacks"):
+        parse_header(header)
+    assert parse_header(header, offset=(0, 0, 1))[0] == parameters
+    # Of a lossless stream, a table that is elsewhere can only be of zeros.
+    zeros = Predictor(representatives=replace(found, offset=(0, 0, 0)))
+    lossless = StreamParameters(image=IMAGE, predictor=zeros)
+    assert parse_header(write_header(lossless))[0] == lossless
 
 
 def test_largest_values_are_written_as_zero() -> None:
@@ -121,10 +218,8 @@ def _with_bit(header: bytes, bit: int) -> bytes:
     return bytes(changed)
 
 
-@pytest.mark.parametrize(
-    "bit", [57, 80, 81, 87, 88, 89, 90, 91, 96, 96 + 32, 96 + 34], ids=lambda bit: f"bit{bit}"
-)
-def test_reserved_bits_and_near_lossless_streams_are_refused(bit: int) -> None:
+@pytest.mark.parametrize("bit", [57, 80, 81, 87, 90, 91, 96, 96 + 32, 96 + 34], ids=lambda bit: f"bit{bit}")
+def test_reserved_bits_are_refused(bit: int) -> None:
     header = write_header(StreamParameters(image=IMAGE))
     with pytest.raises(InvalidInput):
         parse_header(_with_bit(header, bit))
@@ -168,7 +263,7 @@ def test_bits_there_and_back() -> None:
 
 def test_the_page_of_parameters_names_all_of_them() -> None:
     page = Path(__file__).parents[2].joinpath("docs/reference/hyperspectral-parameters.md").read_text()
-    parts = (ImageLayout, Predictor, WeightOffsets, Representatives, SupplementaryTable)
+    parts = (ImageLayout, Predictor, WeightOffsets, Representatives, ErrorLimits, SupplementaryTable)
     names = {field.name for part in (*parts, *CODER_KINDS.values()) for field in fields(part)}
     names |= {field.name for field in fields(StreamParameters)} - {"image", "predictor", "coder"}
     rows = "".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))

@@ -130,8 +130,7 @@ def test_geotiff_of_floats_or_none(tmp_path: Path, geotiff: Path) -> None:
     }
     with rasterio.open(path, "w", dtype="float32", **options) as file:
         file.write(np.zeros((1, 2, 2), np.float32))
-    with pytest.raises(InvalidInput, match="floating-point numbers"):
-        open_cube(path)
+    assert open_cube(path).source.dtype == np.float32
     path.write_bytes(b"no image")
     with pytest.raises(FormatError, match="expected a GeoTIFF file"):
         open_cube(path)

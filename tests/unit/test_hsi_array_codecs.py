@@ -19,8 +19,8 @@ from zarr.storage import MemoryStore
 
 from plait.errors import FormatError, InvalidInput
 from plait.hyperspectral.chunks import ChunkCoding
-from plait.hyperspectral.numcodecs_codec import Ccsds123
-from plait.hyperspectral.zarr_codec import Ccsds123Codec
+from plait.hyperspectral.libraries.numcodecs_codec import Ccsds123
+from plait.hyperspectral.libraries.zarr_codec import Ccsds123Codec
 
 NAME = "plait.ccsds123"
 RAMP = (np.arange(40)[:, None, None] * 7 + np.arange(30)[:, None] * 3 + np.arange(6) * 50).astype(np.uint16)
@@ -87,7 +87,7 @@ def test_zarr_format_3(axes: str, blocks: str | None) -> None:
 
 
 def test_zarr_reads_only_the_blocks_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait.hyperspectral.zarr_codec._END", 300)
+    monkeypatch.setattr("plait.hyperspectral.libraries.zarr_codec._END", 300)
     asked: list[int] = []
     found, array, kept = stored("yxz", "rows:2")
     store = found.store_path.store
@@ -117,7 +117,7 @@ def test_parts_of_chunks_about_as_long_as_what_is_asked_for_first(
     # Asked for more last bytes than there are, zarr's MemoryStore may give fewer than there are.
     found, array, kept = stored("yxz", "rows:2")
     size = len(kept["c/0/0/0"].to_bytes())
-    monkeypatch.setattr("plait.hyperspectral.zarr_codec._END", size + more)
+    monkeypatch.setattr("plait.hyperspectral.libraries.zarr_codec._END", size + more)
     assert np.array_equal(found[3:9, 2], array[3:9, 2]) and np.array_equal(found[...], array)
 
 

@@ -14,11 +14,11 @@ from plait.formats.cubes.layout import npy_layout
 from plait.formats.cubes.origin import origin_path
 from plait.hyperspectral.chunks import ChunkCoding
 from plait.hyperspectral.files import compress_file, decompress_file
-from plait.hyperspectral.numcodecs_codec import Ccsds123
+from plait.hyperspectral.libraries.numcodecs_codec import Ccsds123
+from plait.hyperspectral.libraries.zarr_codec import Ccsds123Codec
 from plait.hyperspectral.parameters import ImageLayout
 from plait.hyperspectral.presets import preset_parameters, read_parameters
 from plait.hyperspectral.streams import open_stream
-from plait.hyperspectral.zarr_codec import Ccsds123Codec
 
 CUBE = np.random.default_rng(3).integers(0, 4000, (12, 7, 4)).astype(np.uint16)
 IMAGE = ImageLayout(columns=7, rows=12, bands=4, dynamic_range=12)

@@ -19,10 +19,11 @@ from plait.hyperspectral.chunks import ChunkCoding
 from plait.hyperspectral.containers import MAGIC
 from plait.hyperspectral.cubes import ArrayCube
 from plait.hyperspectral.files import compress_file, decompress_file, describe, verify_file
-from plait.hyperspectral.numcodecs_codec import Ccsds123
-from plait.hyperspectral.spectral_image import open_image
-from plait.hyperspectral.streams import attachment_of, compress_cube, make_index, open_stream
-from plait.hyperspectral.xarray_backend import CubeBackend
+from plait.hyperspectral.libraries.numcodecs_codec import Ccsds123
+from plait.hyperspectral.libraries.spectral_image import open_image
+from plait.hyperspectral.libraries.xarray_backend import CubeBackend
+from plait.hyperspectral.streams import attachment_of, open_stream
+from plait.hyperspectral.writing import compress_cube, make_index
 
 CUBE = np.random.default_rng(3).integers(0, 4000, (24, 11, 5)).astype(np.uint16)
 

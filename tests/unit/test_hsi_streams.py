@@ -13,12 +13,15 @@ import pytest
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.hyperspectral.codec import ResidualStore
+from plait.hyperspectral import waves
+from plait.hyperspectral.codec import ResidualStore, compress, decompress
+from plait.hyperspectral.codewords import BodyEnd
 from plait.hyperspectral.containers import BlockGrid, Window, block_parameters, read_container
 from plait.hyperspectral.cubes import ArrayCube
 from plait.hyperspectral.parameters import ImageLayout, Representatives, SupplementaryTable, WeightOffsets
 from plait.hyperspectral.presets import PRESETS, preset_parameters
-from plait.hyperspectral.streams import compress_cube, make_index, open_stream
+from plait.hyperspectral.streams import open_stream
+from plait.hyperspectral.writing import compress_cube, make_index
 
 IMAGE = ImageLayout(columns=13, rows=150, bands=5, dynamic_range=12)
 CODERS = ("sample-adaptive", "block-adaptive", "hybrid")
@@ -228,8 +231,8 @@ def test_options_that_do_not_go_together(tmp_path: Path, cube: NDArray[Any]) -> 
         spoiled = cube.copy()
         spoiled[140, 2, 4] = 4096
         compress_cube(ArrayCube(spoiled), path, parameters=preset_parameters(IMAGE))
-    with pytest.raises(InvalidInput, match="float64"):
-        ArrayCube(cube.astype(float))
+    with pytest.raises(InvalidInput, match="complex128"):
+        ArrayCube(cube.astype(complex))
     with pytest.raises(InvalidInput, match="No such"):
         open_stream(tmp_path / "missing")
     assert list(tmp_path.iterdir()) == []
@@ -318,3 +321,17 @@ def test_residuals_wait_in_a_file_as_in_memory() -> None:
         np.testing.assert_array_equal(store.get(0, 5, 11, 99), values[11:99].transpose(2, 0, 1))
         np.testing.assert_array_equal(store.get(1, 4, 60, 80), values[60:80, :, 1:4].transpose(2, 0, 1))
         store.close()
+
+
+@pytest.mark.parametrize("coder", CODERS)
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(map(str, order.values())))
+def test_two_threads_share_a_stream(
+    cube: NDArray[Any], coder: str, order: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waves, "_SAMPLES", 1300)
+    parameters = preset_parameters(IMAGE, coder=coder, **order)
+    stream = compress(cube, parameters, device="cpu")
+    assert compress(cube, parameters, device="cpu", threads=2) == stream
+    np.testing.assert_array_equal(decompress(stream, threads=2)[0], cube)
+    with pytest.raises(BodyEnd):
+        decompress(stream[: len(stream) - 40], threads=2)

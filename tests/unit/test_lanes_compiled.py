@@ -29,6 +29,7 @@ from plait.lang.lanes import (
     maximum,
     minimum,
     parity,
+    quotient,
     select,
     shift_in,
     splat,
@@ -246,3 +247,22 @@ def test_every_run_has_every_type_and_width() -> None:
     some = set(OFTEN) & set(KINDS)
     assert {dtype for dtype, _ in some} == set(DEFINITIONS)
     assert {width for _, width in some} == set(WIDTHS)
+
+
+def quotients(lanes: Any, a: Any, b: Any, out: Any) -> None:
+    for at in range(0, 512, lanes.width):
+        store(lanes, out, 0, at, quotient(load(lanes, a, 0, at), load(lanes, b, 0, at)))
+
+
+@pytest.mark.parametrize("width", sorted({1, 2, host_lanes().width}))
+def test_whole_parts_of_quotients(width: int) -> None:
+    rng = np.random.default_rng(width)
+    a, b, out = np.zeros((1, 512), np.int64), np.ones((1, 512), np.int64), np.zeros((1, 512), np.int64)
+    a[0, :256] = rng.integers(0, 1 << rng.integers(1, 53, 256))
+    b[0, :256] = rng.integers(1, 1 << rng.integers(1, 53, 256))
+    # One below a multiple, which is what rounding would get wrong, as near the limit as it may be.
+    b[0, 256:] = rng.integers(3, 1 << rng.integers(2, 26, 256), endpoint=True)
+    a[0, 256:] = ((1 << 53) - b[0, 256:]) // b[0, 256:] * b[0, 256:] - 1
+    for function in (quotients, kernel(quotients)):
+        function(lanes_of(width), a, b, out)
+        np.testing.assert_array_equal(out, a // b)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import shutil
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -308,6 +311,31 @@ def test_threads_that_need_a_kernel_compile_it_once(tmp_path: Path) -> None:
     # Once before, once when no other process can be compiling it, and once it is compiled.
     assert run(tmp_path, "threads") == (3, True, ["__main__.nothing"], "")
     assert run(tmp_path, "threads") == (1, False, [], "")
+
+
+def test_threads_compile_different_kernels_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, arrived = (
+        importlib.import_module("numba.core.compiler_lock").global_compiler_lock,
+        threading.Event(),
+    )
+
+    def acquire() -> None:
+        arrived.set()
+        type(lock).acquire(lock)
+
+    def of_another(*_: object, **__: object) -> None:
+        raise AssertionError("a library of a kernel that another thread compiles")
+
+    dispatcher = _jit._dispatcher(lambda a: a + 1)
+    codegen = dispatcher.targetctx.codegen()
+    with ThreadPoolExecutor(1) as pool:
+        with lock:
+            monkeypatch.setattr(lock, "acquire", acquire)
+            codegen.create_library = of_another
+            compiled = pool.submit(_jit._compile, dispatcher, (dispatcher.typeof_pyval(1),))
+            assert arrived.wait(60)
+            del codegen.create_library
+        assert compiled.result().library.get_pointer_to_function(compiled.result().fndesc.llvm_func_name)
 
 
 def test_sources_that_changed_since_the_start_are_not_kept(tmp_path: Path) -> None:

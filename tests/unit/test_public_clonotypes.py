@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ import pytest
 from plait.run.executor import LocalExecutor
 from plait.vdj import GenerationSettings, SharingSettings, sharing
 from plait.vdj.calls import ClonotypeKey
+from plait.vdj.convergence.pgen_tables import ModelCalls, PgenColumns
 from plait.vdj.convergence.public_clonotypes import public_answers, public_clonotypes, write_pairs
 from plait.vdj.convergence.settings import StudySettings
 from plait.vdj.model import JunctionSampler, load_model
+from plait.vdj.repertoires.expected import KNOWN, ClonotypeGeneration
 
 SUBJECTS = ("a", "b", "c", "d")
 DRAWN = 600
@@ -55,9 +58,33 @@ def rows(model: Any) -> pa.Table:
     return pa.concat_tables([found.cast(planted[0].schema), *planted])
 
 
-def told(rows: pa.Table, model: Any, folder: Path, key: str, parts: int = 2, **chosen: Any) -> Any:
-    """What comes of rows that are put aside in parts, as a study does it; and the table of clonotypes."""
+class Elsewhere(LocalExecutor):
+    """What is sent to other processes is pickled here, and nothing else reaches the work."""
+
+    elsewhere = True  # type: ignore[assignment]
+
+    def map(self, function: Any, batches: Any, **settings: Any) -> Any:
+        sent = pickle.dumps(function)
+        for batch in batches:
+            yield pickle.loads(sent)(pickle.loads(pickle.dumps(batch)))
+
+
+def told(
+    rows: pa.Table,
+    model: Any,
+    folder: Path,
+    key: str,
+    parts: int = 2,
+    weighed: ModelCalls | None = None,
+    executor: Any = None,
+    **chosen: Any,
+) -> Any:
+    """What comes of rows that are put aside in parts, as a study does it; and the table of clonotypes.
+
+    With `weighed`, clonotypes have their probabilities, as a study that uses or ignores calls has them.
+    """
     paths = []
+    folder.mkdir(exist_ok=True)
     junctions = rows["junction"].to_pylist()
     for part in range(parts):
         mine = rows.filter(pa.array([crc32(j.encode()) % parts == part for j in junctions]))
@@ -67,12 +94,22 @@ def told(rows: pa.Table, model: Any, folder: Path, key: str, parts: int = 2, **c
         clonotypes = clonotypes.rename_columns([*names, "subjects"]).sort_by(
             [(n, "ascending") for n in names]
         )
+        if weighed is not None:
+            texts = [(name, pa.large_string()) for name in names]
+            clonotypes = clonotypes.cast(pa.schema([*texts, ("subjects", pa.int64())]))
+            clonotypes = PgenColumns(model=model, calls=weighed, folder=folder).added(clonotypes)
         paths.append(folder / f"pairs-{part}.parquet")
         write_pairs(clonotypes, mine.append_column("rows", [np.full(mine.num_rows, 2)]), paths[-1])
     settings = StudySettings(germline="human_trb", chain="vdj", sharing=SharingSettings(key=key), **chosen)
     output = folder / "sharing.parquet"
     found = public_clonotypes(
-        paths, output, settings, model, executor=LocalExecutor(1), progress=lambda state: None
+        paths,
+        output,
+        settings,
+        model,
+        sources=[folder / "donors.tsv"],
+        executor=executor or LocalExecutor(1),
+        progress=lambda state: None,
     )
     return found, pq.read_table(output)
 
@@ -104,6 +141,35 @@ def test_tables_are_those_of_sharing(rows: pa.Table, model: Any, tmp_path: Path,
     assert overlaps == {
         (row["subject_a"], row["subject_b"]): row["shared"] for row in direct.overlaps.to_pylist()
     }
+
+
+@pytest.mark.parametrize(("key", "calls"), [("cdr3nt+v+j", "use"), ("cdr3nt", "ignore"), ("cdr3aa", "use")])
+def test_probabilities_are_computed_once_and_anywhere(
+    rows: pa.Table, model: Any, tmp_path: Path, key: str, calls: ModelCalls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[int] = []
+    weigh = ClonotypeGeneration.pgen
+
+    def watched(self: ClonotypeGeneration, clonotypes: pa.RecordBatch) -> Any:
+        taken.append(clonotypes.num_rows if KNOWN[0] in clonotypes.schema.names else 0)
+        return weigh(self, clonotypes)
+
+    _, plain = told(rows, model, tmp_path / "plain", key, model_calls=calls)
+    _, spread = told(rows, model, tmp_path / "spread", key, model_calls=calls, executor=Elsewhere(1))
+    assert spread.equals(plain)
+    monkeypatch.setattr(ClonotypeGeneration, "pgen", watched)
+    _, known = told(rows, model, tmp_path / "known", key, weighed=calls, model_calls=calls)
+    assert known.equals(plain)
+    # What a study has weighed is not weighed again, unless it is something else.
+    assert sum(taken) == (plain.num_rows if key.startswith("cdr3nt") else 0)
+
+
+def test_tables_name_what_the_study_read(rows: pa.Table, tmp_path: Path) -> None:
+    _, clonotypes = told(rows, None, tmp_path, "cdr3aa")
+    facts = json.loads(clonotypes.schema.metadata[b"plait.sharing"])
+    assert facts["inputs"] == [str((tmp_path / "donors.tsv").resolve())]
+    overlap = json.loads(pq.read_schema(tmp_path / "overlap.parquet").metadata[b"plait.sharing"])
+    assert overlap["inputs"] == [*facts["inputs"], str((tmp_path / "sharing.parquet").resolve())]
 
 
 def test_sets_of_subjects(rows: pa.Table, tmp_path: Path) -> None:

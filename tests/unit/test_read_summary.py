@@ -12,8 +12,9 @@ import pytest
 from plait.errors import InvalidInput
 from plait.formats.fastq import ReadBlock
 from plait.reports.repertoire_text import STATUS_MEANINGS
-from plait.vdj.reads.annotate_files import FileReport, repertoire_names, write_reports
+from plait.vdj.reads.annotate_files import repertoire_names
 from plait.vdj.reads.annotator import ReadSummary
+from plait.vdj.reads.file_reports import FileReport, write_reports
 from plait.vdj.reads.rearrangements import STATUSES
 
 ROWS = pa.record_batch(

@@ -19,10 +19,12 @@ from plait.states import (
     Graph,
     HiddenMarkovModel,
     decode,
+    decode_each,
     decoding,
     fit,
     graphs,
     likelihood,
+    likelihood_each,
     paths,
     posterior,
     ties,
@@ -273,3 +275,21 @@ def test_sequences_that_cannot_be() -> None:
     model = HiddenMarkovModel([1.0, 0.0], [[1, 0], [0, 1]], [[1.0, 0.0], [0.5, 0.5]])
     with pytest.raises(InvalidInput, match="sequences, 1: found an impossible one"):
         fit(model, ["00", "01"], threads=1)
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@given(seeds, st.integers(1, 5), st.integers(1, 30), st.sampled_from([0.0, 0.5]))
+def test_each_of_many_sequences_is_found_as_alone(
+    device: str, seed: int, states: int, count: int, zeros: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    model = random_model(rng, states, 3, zeros=zeros)
+    # Symbols, names and logarithms in one batch; frames of none.
+    sequences: list[object] = [rng.integers(3, size=n).tolist() for n in rng.integers(0, 9, count)]
+    sequences += ["0120", np.log(rng.random((4, states))), np.full((2, states), -math.inf)]
+    found = decode_each(model, sequences, device=device, threads=1)  # type: ignore[arg-type]
+    logs = likelihood_each(model, sequences, device=device, threads=2)  # type: ignore[arg-type]
+    for one, own, log in zip(sequences, found, logs, strict=True):
+        alone = decode(model, one)  # type: ignore[arg-type]
+        assert own.score == alone.score and own.path.tolist() == alone.path.tolist()
+        assert log == likelihood(model, one)  # type: ignore[arg-type]

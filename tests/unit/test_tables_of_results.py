@@ -166,7 +166,7 @@ class NoPandas:
 
 import plait.types
 assert "pyarrow" not in sys.modules
-import plait.align.search, plait.mapping, plait.folding.folds
+import plait.align.hits, plait.mapping, plait.folding.folds
 assert "pandas" not in sys.modules
 sys.meta_path.insert(0, NoPandas())
 found = plait.folding.mfe(["GGGGAAAACCCC"])

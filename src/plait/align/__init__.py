@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from plait.align.aligner import (
         Aligner,
+        AlignmentEnds,
         AlignmentSettings,
         align,
         align_many,
         align_pairs,
+        end_pairs,
         local_best,
         make_aligner,
         score,
         score_many,
         score_pairs,
     )
+    from plait.align.distances import edit_distances
+    from plait.align.hits import search
     from plait.align.results import Alignment, Alignments
     from plait.align.scoring import (
         Scoring,
@@ -30,12 +34,14 @@ if TYPE_CHECKING:
         load_matrix,
         make_scoring,
         match_mismatch,
+        to_matrix,
     )
     from plait.align.sums import count_alignments, count_optimal, log_partition, match_posteriors
 
 __all__ = [
     "Aligner",
     "Alignment",
+    "AlignmentEnds",
     "AlignmentSettings",
     "Alignments",
     "Scoring",
@@ -46,6 +52,8 @@ __all__ = [
     "bundled_matrices",
     "count_alignments",
     "count_optimal",
+    "edit_distances",
+    "end_pairs",
     "load_matrix",
     "local_best",
     "log_partition",
@@ -56,17 +64,26 @@ __all__ = [
     "score",
     "score_many",
     "score_pairs",
+    "search",
+    "to_matrix",
 ]
 
 _HOME = {
     name: module
     for module, names in {
         "results": ("Alignment", "Alignments"),
-        "scoring": ("Scoring", "SubstitutionMatrix", "bundled_matrices", "load_matrix", "make_scoring"),
+        "scoring": (
+            "Scoring",
+            "SubstitutionMatrix",
+            "bundled_matrices",
+            "load_matrix",
+            "make_scoring",
+            "to_matrix",
+        ),
         "sums": ("count_alignments", "count_optimal", "log_partition", "match_posteriors"),
     }.items()
     for name in names
-} | {"match_mismatch": "scoring"}
+} | {"match_mismatch": "scoring", "search": "hits", "edit_distances": "distances"}
 
 
 def __getattr__(name: str) -> Any:

@@ -2,59 +2,95 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypedDict, Unpack
+from functools import cached_property, lru_cache
+from typing import Any, Final, NamedTuple, Protocol, SupportsBytes, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.align.batches import CodeList, PairBatch, PairSweep, against, code_list, ignore_progress
-from plait.align.results import Alignment, Alignments, make_alignment
+from plait.align.letters import common_kind, count_letters
+from plait.align.results import Alignment, Alignments, alignment_of, make_alignment
 from plait.align.scoring import (
+    Matrix,
     Scoring,
     SubstitutionMatrix,
-    common_kind,
-    count_letters,
     free_ends_of,
     make_scoring,
 )
 from plait.align.settings import FreeEnd, Kind, Mode, SeveralBest, Traceback
+from plait.align.short_pairs import MOST_RESIDUES, ShortPairs, ShortResult
 from plait.devices.target import resolve
 from plait.dp.pairs.rows import RowSweep, row_sweep
 from plait.errors import InvalidInput, Unsupported
+from plait.settings import thread_count
 
-#: A matrix, the name of a bundled one, or a file in NCBI's format.
-Matrix = str | os.PathLike[str] | SubstitutionMatrix
-#: A sequence.
-Letters = str | bytes
+
+class Record(Protocol):
+    """A sequence with its name, such as Biopython's ``SeqRecord``."""
+
+    @property
+    def seq(self) -> Any:
+        """The sequence."""
+
+
+#: A sequence: text, bytes, what can be turned into bytes (Biopython's ``Seq``), or a record of one.
+Letters = str | bytes | SupportsBytes | Record
 #: Bytes that are asked for at most.
 _MOST_BYTES = 1 << 32
 #: Further than any two residues are apart, and far below the limits of 64 bits.
 _FAR = 1 << 40
 
 
-def _counts(sequences: Sequence[Letters]) -> NDArray[np.int64]:
+def letters_of(sequence: Letters, what: str = "sequence") -> str | bytes:
+    """The letters of a sequence or of a record; `InvalidInput` if it is neither."""
+    if isinstance(sequence, str | bytes):
+        return sequence
+    inner: Any = getattr(sequence, "seq", sequence)
+    if isinstance(inner, str):
+        return inner
+    if hasattr(inner, "__bytes__") or isinstance(inner, bytearray | memoryview):
+        return bytes(inner)
+    if isinstance(inner, np.ndarray) and inner.dtype == np.uint8:
+        return inner.tobytes()
+    raise InvalidInput(what, found=f"a {type(sequence).__name__}", expected="a sequence as str or bytes")
+
+
+def _counts(sequences: Sequence[str | bytes]) -> NDArray[np.int64]:
     raw = (s.encode("ascii", "replace") if isinstance(s, str) else s for s in sequences)
     return count_letters(np.frombuffer(b"".join(raw), np.uint8))
 
 
-def guess_scoring(
-    queries: Sequence[Letters],
-    targets: Sequence[Letters],
-    matrix: Matrix | None = None,
-    gap_open: int | None = None,
-    gap_extend: int | None = None,
-    kind: Kind | None = None,
-) -> Scoring:
-    """The scoring that is asked for, with defaults that suit the sequences.
+def guess_kind(queries: Sequence[str | bytes], targets: Sequence[str | bytes]) -> Kind:
+    """What the sequences are: see `plait.align.letters.kind_of`."""
+    if len(queries) == len(targets) == 1 and queries[0] and targets[0]:
+        # The rules of all letters take ten times as long as an alignment of few.
+        letters = {*queries[0], *targets[0]}
+        if letters <= (_BASES if letters <= _BASES else _BASE_BYTES):
+            return "dna"
+    return common_kind({"the queries": _counts(queries), "the targets": _counts(targets)})
 
-    The sequences are looked at if neither `matrix` nor `kind` is given: see `plait.align.scoring.kind_of`.
+
+_BASES: Final = frozenset("ACGTUacgtu")
+_BASE_BYTES: Final = frozenset(b"ACGTUacgtu")
+
+
+class AlignmentEnds(NamedTuple):
+    """Scores of best alignments, and where they end, exclusive; int64, (pairs,) each.
+
+    Attributes
+    ----------
+    score
+        The scores.
+    query_end, target_end
+        As of the `Alignment`.
     """
-    if matrix is None and kind is None:
-        kind = common_kind({"the queries": _counts(queries), "the targets": _counts(targets)})
-    return make_scoring(matrix, gap_open, gap_extend, kind=kind)
+
+    score: NDArray[np.int64]
+    query_end: NDArray[np.int64]
+    target_end: NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +123,57 @@ class Aligner(PairSweep):
     x_drop: int | None
     traceback: Traceback
 
+    @cached_property
+    def _short(self) -> ShortPairs:
+        return ShortPairs(self)
+
+    @property
+    def _usual(self) -> bool:
+        """Whether pairs are swept whole, in the usual way."""
+        return not self.limited and self.traceback == "auto" and self.target.name != "reference"
+
+    def _align_short(self, query: str | bytes, target: str | bytes) -> ShortResult | None:
+        """The alignment of a short pair; None for what `ShortPairs` is not for."""
+        short = max(len(query), len(target)) <= MOST_RESIDUES and query and target
+        if not short or not self._usual or not (query.isascii() and target.isascii()):
+            return None
+        raw = (letters.encode() if isinstance(letters, str) else letters for letters in (query, target))
+        return self._short.align(*raw)
+
+    def score(self, query: Letters, target: Letters) -> int:
+        """Score of a best alignment of two sequences.
+
+        Parameters
+        ----------
+        query, target
+            Sequences; either may be empty.
+        """
+        query, target = letters_of(query, "query"), letters_of(target, "target")
+        found = self._align_short(query, target)
+        return int(self.score_codes(self.pair(query, target))[0]) if found is None else int(found[0][0])
+
+    def align(self, query: Letters, target: Letters) -> Alignment:
+        """A best alignment of two sequences, the same as of `plait.align.align`.
+
+        Parameters
+        ----------
+        query, target
+            Sequences; either may be empty.
+        """
+        query, target = letters_of(query, "query"), letters_of(target, "target")
+        found = self._align_short(query, target)
+        if found is None:
+            return self.align_codes(self.pair(query, target)).of([query], [target])[0]
+        (score, query_end, target_end), (query_start, target_start, *counts), cigar = found
+        ends = (score, query_start, query_end, target_start, target_end)
+        return alignment_of(ends, cigar, counts, self.scoring, query, target)
+
     @property
     def limited(self) -> bool:
         """Whether not all cells are visited."""
         return self.band is not None or self.x_drop is not None
 
-    def encode(self, sequences: Sequence[Letters], what: str) -> CodeList:
+    def encode(self, sequences: Sequence[str | bytes], what: str) -> CodeList:
         """Codes of sequences.
 
         Parameters
@@ -122,7 +203,7 @@ class Aligner(PairSweep):
                 raise InvalidInput(what, found=repr(value), expected=f"a whole number of at least {least}")
         return asked
 
-    def pair(self, query: Letters, target: Letters) -> PairBatch:
+    def pair(self, query: str | bytes, target: str | bytes) -> PairBatch:
         """Codes of one pair.
 
         Parameters
@@ -149,9 +230,21 @@ class Aligner(PairSweep):
             return super().score_codes(batch, progress)
         return np.array([self._rows(*pair).score().score for pair in batch], np.int64)
 
-    def align_codes(
-        self, batch: PairBatch, progress: Callable[[int], None] = ignore_progress
-    ) -> list[Alignment]:
+    def end_codes(self, batch: PairBatch, progress: Callable[[int], None] = ignore_progress) -> AlignmentEnds:
+        """Scores and ends of pairs.
+
+        Parameters
+        ----------
+        batch, progress
+            As for `score_codes`.
+        """
+        if not self.limited:
+            found = self.results(batch, False, progress)
+            return AlignmentEnds(found.scores, found.ends[:, 1].copy(), found.ends[:, 3].copy())
+        ends = [self._rows(*pair).score() for pair in batch]
+        return AlignmentEnds(*np.array(ends, np.int64).reshape(-1, 3).T.copy())
+
+    def align_codes(self, batch: PairBatch, progress: Callable[[int], None] = ignore_progress) -> Alignments:
         """Alignments of pairs.
 
         Parameters
@@ -160,10 +253,11 @@ class Aligner(PairSweep):
             As for `score_codes`.
         """
         if self.limited:
-            return [self._align_rows(*pair) for pair in batch]
+            return Alignments(self._align_rows(*pair) for pair in batch)
         if self.traceback == "auto":
             return super().align_codes(batch, progress)
-        return [self._align_one(batch.only(np.array([k])), progress) for k in range(len(batch))]
+        one_by_one = (batch.only(np.array([k])) for k in range(len(batch)))
+        return Alignments(self._align_one(own, progress) for own in one_by_one)
 
     def score_many(
         self, query: NDArray[np.uint8], targets: CodeList, progress: Callable[[int], None] = ignore_progress
@@ -183,7 +277,7 @@ class Aligner(PairSweep):
 
     def align_many(
         self, query: NDArray[np.uint8], targets: CodeList, progress: Callable[[int], None] = ignore_progress
-    ) -> list[Alignment]:
+    ) -> Alignments:
         """Alignments of one query with each of many targets.
 
         Parameters
@@ -308,15 +402,18 @@ class AlignmentSettings(TypedDict, total=False):
         For ``"semiglobal"``, any of query_start, query_end, target_start, target_end: residues left out there
         cost nothing. By default both ends of the target.
     matrix
-        A matrix, the name of a bundled one, or a file in NCBI's format. By default BLOSUM62 for proteins, and
-        2 for a match and -3 for a mismatch for nucleotides.
+        A matrix, the name of a bundled one, a file in NCBI's format, or what `plait.align.to_matrix` takes
+        besides. By default BLOSUM62 for proteins, and 2 for a match and -3 for a mismatch for nucleotides.
     gap_open, gap_extend
         Costs of the first and of every further residue of a gap, as positive numbers: a gap of g residues
         costs ``gap_open + (g - 1) * gap_extend``. (BLAST's existence G and extension E are G + E and E.)
         By default those of BLAST for the matrix.
+    match, mismatch
+        Scores of two equal and of two different letters, in the place of a matrix; 2 and -3 if one is left
+        out.
     kind
         ``"protein"`` or ``"dna"`` (RNA too). By default what the matrix is for; without one, what the letters
-        of both say: see `plait.align.scoring.kind_of`. Where they leave it open, it has to be said.
+        of both say: see `plait.align.letters.kind_of`. Where they leave it open, it has to be said.
     band
         Only cells with ``low <= j - i <= high`` are aligned, for row i and column j; one number b is (-b, b).
         Where no local alignment has a positive score, the one without columns lies at the band's first cell.
@@ -336,6 +433,8 @@ class AlignmentSettings(TypedDict, total=False):
     mode: Mode
     free_ends: Iterable[FreeEnd] | None
     matrix: Matrix | None
+    match: int | None
+    mismatch: int | None
     gap_open: int | None
     gap_extend: int | None
     kind: Kind | None
@@ -347,14 +446,38 @@ class AlignmentSettings(TypedDict, total=False):
 
 
 #: Those of the scoring; the others are of the aligner.
-_OF_SCORING: Final = ("matrix", "gap_open", "gap_extend", "kind")
+_OF_SCORING: Final = ("matrix", "match", "mismatch", "gap_open", "gap_extend", "kind")
+#: Aligners that are kept for calls with the same settings.
+_KEPT: Final = 32
 
 
-def _aligner(queries: Sequence[Letters], targets: Sequence[Letters], settings: AlignmentSettings) -> Aligner:
+def _aligner(
+    queries: Sequence[str | bytes], targets: Sequence[str | bytes], settings: AlignmentSettings
+) -> Aligner:
     """The aligner that is asked for, with a scoring that suits the sequences."""
     given: dict[str, Any] = dict(settings)
+    matrix = given.get("matrix")
+    if matrix is None and given.get("kind") is None:
+        given["kind"] = guess_kind(queries, targets)
+    if matrix is None or isinstance(matrix, SubstitutionMatrix):
+        # Files may change between calls, and so may arrays.
+        threads = thread_count() if given.get("threads") is None else given["threads"]
+        try:
+            return _kept_aligner(threads, *((name, type(value), value) for name, value in given.items()))
+        except TypeError:
+            # Something that cannot be compared, such as a list.
+            pass
+    return _make_aligner(given)
+
+
+@lru_cache(_KEPT)
+def _kept_aligner(threads: int, *settings: tuple[str, type, Any]) -> Aligner:
+    return _make_aligner({name: value for name, _, value in settings})
+
+
+def _make_aligner(given: dict[str, Any]) -> Aligner:
     scoring = {name: given.pop(name) for name in _OF_SCORING if name in given}
-    return make_aligner(guess_scoring(queries, targets, **scoring), **given)
+    return make_aligner(make_scoring(**scoring), **given)
 
 
 def score(
@@ -388,8 +511,8 @@ def score(
     >>> score("HEAGAWGHEE", "PAWHEAE", mode="local", matrix="BLOSUM50", gap_open=8, gap_extend=8)
     28
     """
-    aligner = _aligner([query], [target], settings)
-    return int(aligner.score_codes(aligner.pair(query, target))[0])
+    query, target = letters_of(query, "query"), letters_of(target, "target")
+    return _aligner([query], [target], settings).score(query, target)
 
 
 def align(
@@ -432,8 +555,8 @@ def align(
     >>> found.cigar, found.query_start, found.target_start
     ('2=1I2=', 4, 1)
     """
-    aligner = _aligner([query], [target], settings)
-    return aligner.align_codes(aligner.pair(query, target))[0]
+    query, target = letters_of(query, "query"), letters_of(target, "target")
+    return _aligner([query], [target], settings).align(query, target)
 
 
 def local_best(
@@ -488,27 +611,27 @@ def local_best(
     [(14, 1, 15, '7='), (12, 0, 2, '6=')]
     """
     given: AlignmentSettings = {"mode": "local", **settings}
+    query, target = letters_of(query, "query"), letters_of(target, "target")
     aligner = _aligner([query], [target], given)
     if apart < 1:
         raise InvalidInput("apart", found=repr(apart), expected="a whole number of at least 1")
     asked = aligner.checked_best(SeveralBest(most=k, apart=0 if disjoint else apart, min_score=min_score))
-    return Alignments(aligner.best_of_pair(aligner.pair(query, target), asked))
+    found = aligner.best_of_pair(aligner.pair(query, target), asked)
+    return found.of([query] * len(found), [target] * len(found))
 
 
-def _listed(what: str, sequences: Iterable[Letters]) -> list[Letters]:
-    """Sequences as a list: they are gone through more than once."""
-    expected = "several sequences, each a str or bytes"
-    if isinstance(sequences, str | bytes) or not isinstance(sequences, Iterable):
+def _listed(what: str, sequences: Iterable[Letters]) -> list[str | bytes]:
+    """The letters of sequences as a list: they are gone through more than once."""
+    one = isinstance(sequences, str | bytes | bytearray) or hasattr(sequences, "__bytes__")
+    if one or not isinstance(sequences, Iterable):
+        expected = "several sequences, each a str or bytes"
         raise InvalidInput(what, found=f"one {type(sequences).__name__}", expected=expected)
-    listed = list(sequences)
-    for number, sequence in enumerate(listed, 1):
-        if not isinstance(sequence, str | bytes):
-            found = f"a {type(sequence).__name__} as number {number}"
-            raise InvalidInput(what, found=found, expected=expected)
-    return listed
+    return [letters_of(sequence, f"{what}, number {k}") for k, sequence in enumerate(sequences, 1)]
 
 
-def _pairs(queries: Iterable[Letters], targets: Iterable[Letters]) -> tuple[list[Letters], list[Letters]]:
+def _pairs(
+    queries: Iterable[Letters], targets: Iterable[Letters]
+) -> tuple[list[str | bytes], list[str | bytes]]:
     listed = _listed("queries", queries), _listed("targets", targets)
     if len(listed[0]) != len(listed[1]):
         found = f"{len(listed[0])} queries and {len(listed[1])} targets"
@@ -540,9 +663,44 @@ def score_pairs(
     InvalidInput
         If a setting or a letter is wrong, or the numbers of sequences differ.
     """
-    queries, targets = _pairs(queries, targets)
-    aligner = _aligner(queries, targets, settings)
-    return aligner.score_codes(PairBatch(aligner.encode(queries, "query"), aligner.encode(targets, "target")))
+    rows, columns = _pairs(queries, targets)
+    aligner = _aligner(rows, columns, settings)
+    return aligner.score_codes(PairBatch(aligner.encode(rows, "query"), aligner.encode(columns, "target")))
+
+
+def end_pairs(
+    queries: Iterable[Letters],
+    targets: Iterable[Letters],
+    **settings: Unpack[AlignmentSettings],
+) -> AlignmentEnds:
+    """Scores and ends of best alignments: of the first query with the first target, and so on; no traceback.
+
+    Parameters
+    ----------
+    queries, targets
+        Sequences, as many of each.
+    **settings
+        See `AlignmentSettings`.
+
+    Returns
+    -------
+    AlignmentEnds
+        Scores and ends, in the order of the pairs.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting or a letter is wrong, or the numbers of sequences differ.
+
+    Examples
+    --------
+    >>> found = end_pairs(["ACGT", "GGA"], ["TTACGTT", "AAGGA"], mode="local")
+    >>> found.score.tolist(), found.query_end.tolist(), found.target_end.tolist()
+    ([8, 6], [4, 3], [6, 5])
+    """
+    rows, columns = _pairs(queries, targets)
+    aligner = _aligner(rows, columns, settings)
+    return aligner.end_codes(PairBatch(aligner.encode(rows, "query"), aligner.encode(columns, "target")))
 
 
 def align_pairs(
@@ -569,10 +727,10 @@ def align_pairs(
     InvalidInput
         If a setting or a letter is wrong, or the numbers of sequences differ.
     """
-    queries, targets = _pairs(queries, targets)
-    aligner = _aligner(queries, targets, settings)
-    batch = PairBatch(aligner.encode(queries, "query"), aligner.encode(targets, "target"))
-    return Alignments(aligner.align_codes(batch))
+    rows, columns = _pairs(queries, targets)
+    aligner = _aligner(rows, columns, settings)
+    batch = PairBatch(aligner.encode(rows, "query"), aligner.encode(columns, "target"))
+    return aligner.align_codes(batch).of(rows, columns)
 
 
 def score_many(
@@ -601,9 +759,9 @@ def score_many(
     InvalidInput
         If a setting or a letter is wrong.
     """
-    targets = _listed("targets", targets)
-    aligner = _aligner([query], targets, settings)
-    return aligner.score_many(aligner.scoring.encode(query), aligner.encode(targets, "target"))
+    letters, columns = letters_of(query, "query"), _listed("targets", targets)
+    aligner = _aligner([letters], columns, settings)
+    return aligner.score_many(aligner.scoring.encode(letters), aligner.encode(columns, "target"))
 
 
 def align_many(
@@ -632,6 +790,7 @@ def align_many(
     InvalidInput
         If a setting or a letter is wrong.
     """
-    targets = _listed("targets", targets)
-    aligner = _aligner([query], targets, settings)
-    return Alignments(aligner.align_many(aligner.scoring.encode(query), aligner.encode(targets, "target")))
+    letters, columns = letters_of(query, "query"), _listed("targets", targets)
+    aligner = _aligner([letters], columns, settings)
+    found = aligner.align_many(aligner.scoring.encode(letters), aligner.encode(columns, "target"))
+    return found.of([letters] * len(columns), columns)

@@ -9,11 +9,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.align.results import Alignment, make_alignment, make_alignments
-from plait.align.scoring import NO_CODE, PAD_CODE, Scoring
+from plait.align.letters import PAD_CODE
+from plait.align.results import Alignment, Alignments, join_alignments, make_alignment, make_alignments
+from plait.align.scoring import NO_CODE, Scoring
 from plait.align.settings import SeveralBest
 from plait.alphabets import COMPLEMENT_LETTER
 from plait.devices.target import CpuTarget, Target, over_threads
+from plait.dp.bitparallel.edit_lists import EDIT_LIST
+from plait.dp.bitparallel.edits import edit_batch, edit_bytes, unit_costs
 from plait.dp.pairs.blocks import (
     BLOCK_LANES,
     COLUMN_STEP,
@@ -55,6 +58,8 @@ _FEWEST_PIECES = 64
 _FEWEST_TARGETS = 16
 #: Bytes of choices of a group of targets.
 _MOST_CHOICES = 1 << 26
+#: Bytes for one pair of unit costs; most of them are only touched where a pair has little in common.
+_MOST_FOR_EDITS = 1 << 31
 #: Bytes of packed targets at a time.
 _MOST_PACKED = 1 << 28
 
@@ -210,24 +215,32 @@ def against(query: NDArray[np.uint8], targets: CodeList) -> PairBatch:
     return PairBatch(code_list([query] * len(targets)), targets)
 
 
-def _by_query(batch: PairBatch, many: Callable[..., Any], few: Callable[[PairBatch], Any]) -> Any:
-    """Results of all pairs: queries that occur often against all their targets, the others pair by pair."""
+def _by_query(
+    batch: PairBatch,
+    many: Callable[..., Any],
+    few: Callable[[PairBatch], Any],
+    join: Callable[[list[Any], NDArray[np.int64]], Any],
+    alike: bool,
+) -> Any:
+    """Results of all pairs: queries that occur often against all their targets, the others pair by pair.
+
+    `join` puts the results of several batches together, and picks from them in an order. `alike`: pair by
+    pair is best for all.
+    """
     groups: dict[bytes, list[int]] = {}
-    if len(batch) >= _FEWEST_TARGETS:
+    if len(batch) >= _FEWEST_TARGETS and not alike:
         for k in range(len(batch)):
             groups.setdefault(batch.queries[k].tobytes(), []).append(k)
     often = [np.array(pairs) for pairs in groups.values() if len(pairs) >= _FEWEST_TARGETS]
     if not often:
         return few(batch)
-    results: list[Any] = [None] * len(batch)
     rest = np.setdiff1d(np.arange(len(batch)), np.concatenate(often))
-    for pairs in [*often, rest] if rest.size else often:
-        query, own = batch.queries[pairs[0]], batch.only(pairs)
-        for k, one in zip(
-            pairs.tolist(), few(own) if pairs is rest else many(query, own.targets), strict=True
-        ):
-            results[k] = one
-    return results
+    parts = [*often, rest] if rest.size else often
+    results = [
+        few(batch.only(pairs)) if pairs is rest else many(batch.queries[pairs[0]], batch.only(pairs).targets)
+        for pairs in parts
+    ]
+    return join(results, np.argsort(np.concatenate(parts)))
 
 
 #: Residues that are cut up at a time.
@@ -327,12 +340,24 @@ class PairSweep:
         most = _TILED_CELLS if target.threads > 1 or target.devices else _LARGEST_WHOLE
         large = cells >= (most if tiled else np.iinfo(np.int64).max)
         pieces: dict[int, NDArray[np.int64]] = {}
+
+        def take(which: NDArray[np.int64], found: PairResults) -> None:
+            scores[which], ends[which], counts[which] = found.scores, found.ends, found.run_counts
+            for k, part in zip(which, np.split(found.runs, np.cumsum(found.run_counts)[:-1]), strict=True):
+                pieces[int(k)] = part
+            large[which], cells[which] = False, 0
+
+        simple = self._edits(batch, keep)
+        if simple is not None:
+            progress(int(cells[simple[0]].sum()))
+            if simple[0].size == pairs:
+                return simple[1]
+            take(*simple)
         in_lanes = (cells >= _LEAST_IN_LANES) & bool(self.free.local and tiled)
         for k in np.flatnonzero(in_lanes).tolist():
             own = self._along_text(batch.queries[k], batch.targets[k], keep, progress)
             if own is not None:
-                scores[k], ends[k], counts[k], pieces[k] = own.scores[0], own.ends[0], len(own.runs), own.runs
-                large[k], cells[k] = False, 0
+                take(np.array([k]), own)
         small = np.flatnonzero((cells > 0) & ~large)
         if small.size:
             chosen = batch if small.size == pairs else batch.only(small)
@@ -341,23 +366,47 @@ class PairSweep:
             progress(int(cells[small].sum()))
             if small.size == pairs:
                 return found
-            scores[small], ends[small], counts[small] = found.scores, found.ends, found.run_counts
-            for p, part in zip(small, np.split(found.runs, np.cumsum(found.run_counts)[:-1]), strict=True):
-                pieces[int(p)] = part
-        for p in np.flatnonzero(large):
-            one = self._long(batch.only(np.array([p])), progress)
-            if keep:
-                best, start, runs = target.launch(LONG_ALIGNMENT, one)
-                ends[p, ::2] = start + 1
-                pieces[int(p)], counts[p] = runs, len(runs)
-            else:
-                best = target.launch(LONG_SCORE, one)
-            scores[p] = best[0]
-            ends[p, 1::2] = best[1:] + 1
-        runs = np.concatenate([np.zeros((0, 2), np.int64), *(pieces[p] for p in sorted(pieces))])
+            take(small, found)
+        for k in np.flatnonzero(large).tolist():
+            take(np.array([k]), self._in_tiles(batch.only(np.array([k])), keep, progress))
+        runs = np.concatenate([np.zeros((0, 2), np.int64), *(pieces[k] for k in sorted(pieces))])
         results = PairResults(scores, ends, runs, counts)
         _with_empty(batch, self.scoring, self.free, results)
         return results
+
+    def _in_tiles(self, batch: PairBatch, keep: bool, progress: _Progress) -> PairResults:
+        """The alignment of one long pair."""
+        long, start, runs = self._long(batch, progress), np.full(2, -1), np.zeros((0, 2), np.int64)
+        if keep:
+            best, start, runs = self.target.launch(LONG_ALIGNMENT, long)
+        else:
+            best = self.target.launch(LONG_SCORE, long)
+        ends = np.stack([start + 1, best[1:] + 1], axis=1).reshape(1, 4)
+        return PairResults(best[:1], ends, runs, np.array([len(runs)]))
+
+    def _unit_costs(self, batch: PairBatch) -> bool:
+        """Whether all scores are distances of unit costs, which are found faster."""
+        task = self._task(batch.queries, batch.targets)
+        return not self.target.devices and unit_costs(task) is not None
+
+    def _edits(self, batch: PairBatch, keep: bool) -> tuple[NDArray[np.int64], PairResults] | None:
+        """Which pairs have scores that are distances of unit costs and fit the memory, and what of them."""
+        task = self._task(batch.queries, batch.targets)
+        scale = unit_costs(task)
+        if scale is None:
+            return None
+        fits = edit_bytes(batch.queries.sizes, batch.targets.sizes) <= _MOST_FOR_EDITS
+        if self.target.devices:
+            fits &= batch.cells < _TILED_CELLS
+        which = np.flatnonzero(fits & (batch.cells > 0))
+        if not which.size:
+            return None
+        if which.size < len(batch):
+            batch = batch.only(which)
+            task = self._task(batch.queries, batch.targets)
+        found = self.target.launch(EDIT_LIST, edit_batch(task, keep))
+        residues = batch.queries.sizes + batch.targets.sizes
+        return which, found._replace(scores=(scale.both * residues - scale.unit * found.scores) // 2)
 
     def _along_text(
         self, query: NDArray[np.uint8], text: NDArray[np.uint8], keep: bool, progress: _Progress
@@ -400,7 +449,7 @@ class PairSweep:
         end = int(first.ends[0, 3])
         return of_part(max(end - reach, 0), end, True) if keep else first
 
-    def alignments(self, batch: PairBatch, results: PairResults) -> list[Alignment]:
+    def alignments(self, batch: PairBatch, results: PairResults) -> Alignments:
         """What `results` with runs say of the pairs."""
         runs, counts = _runs_of_empty(batch, results)
         starts = (batch.queries.starts[:-1], batch.targets.starts[:-1])
@@ -413,7 +462,7 @@ class PairSweep:
         results: PairResults,
         runs: NDArray[np.int64],
         counts: NDArray[np.int64],
-    ) -> list[Alignment]:
+    ) -> Alignments:
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         ends, matrix = (results.ends[:, 1], results.ends[:, 3]), self.scoring.matrix.scores
         paths = Paths(*codes, *starts, *ends, matrix, runs, offsets)
@@ -421,7 +470,7 @@ class PairSweep:
 
     def align_each(
         self, batch: PairBatch, progress: _Progress = ignore_progress, tiled: bool = True
-    ) -> list[Alignment]:
+    ) -> Alignments:
         """A best alignment of every pair, each swept by itself, large ones cut into tiles if `tiled`."""
         return self.alignments(batch, self.results(batch, True, progress, tiled))
 
@@ -434,10 +483,10 @@ class PairSweep:
 
     def best_of_pair(
         self, batch: PairBatch, asked: SeveralBest, progress: _Progress = ignore_progress
-    ) -> list[Alignment]:
+    ) -> Alignments:
         """The best local alignments of one pair, best first."""
         if not batch.cells[0]:
-            return []
+            return Alignments()
         task = self._task(batch.queries, batch.targets)
         long = self._long(batch, progress)
         which = asked.most, asked.min_score, asked.apart
@@ -463,9 +512,10 @@ class PairSweep:
         self, query: NDArray[np.uint8], targets: CodeList, progress: _Progress = ignore_progress
     ) -> NDArray[np.int64]:
         """Best score of one query with each of many targets, shape (targets,)."""
-        longest = int(targets.sizes.max(initial=0))
-        if not query.size or len(targets) < _FEWEST_TARGETS or longest * BLOCK_LANES > _MOST_PACKED:
-            return np.asarray(self.results(against(query, targets), False, progress).scores)
+        longest, pairs = int(targets.sizes.max(initial=0)), against(query, targets)
+        few = not query.size or len(targets) < _FEWEST_TARGETS
+        if few or longest * BLOCK_LANES > _MOST_PACKED or self._unit_costs(pairs):
+            return np.asarray(self.results(pairs, False, progress).scores)
         scores = np.zeros(len(targets), np.int64)
         own = block_query(query, self.scoring, self.free)
         for first, last in _stretches(targets.sizes):
@@ -479,14 +529,14 @@ class PairSweep:
 
     def align_many(
         self, query: NDArray[np.uint8], targets: CodeList, progress: _Progress = ignore_progress
-    ) -> list[Alignment]:
+    ) -> Alignments:
         """A best alignment of one query with each of many targets."""
-        sizes = targets.sizes
+        sizes, pairs = targets.sizes, against(query, targets)
         own = block_query(query, self.scoring, self.free)
         in_lanes = len(targets) >= _FEWEST_TARGETS and not any(self.free) and query.size and sizes.all()
         bits = trace_bytes(own, int(sizes.max(initial=0))) if in_lanes else None
-        if bits is None or bits > _MOST_CHOICES:
-            return self.align_each(against(query, targets), progress)
+        if bits is None or bits > _MOST_CHOICES or self._unit_costs(pairs):
+            return self.align_each(pairs, progress)
         results = self.target.launch(BLOCK_TRACES, TraceBatch(own, self._task(code_list([query]), targets)))
         progress(int(sizes.sum()) * query.size)
         starts = (np.zeros(len(targets), np.int64), targets.starts[:-1])
@@ -498,14 +548,18 @@ class PairSweep:
             batch,
             lambda query, own: self.score_many(query, own, progress),
             lambda rest: self.results(rest, False, progress).scores,
+            lambda parts, order: np.concatenate(parts)[order],
+            self._unit_costs(batch),
         )
-        return np.array(found, np.int64)
+        return np.asarray(found, np.int64)
 
-    def align_codes(self, batch: PairBatch, progress: _Progress = ignore_progress) -> list[Alignment]:
+    def align_codes(self, batch: PairBatch, progress: _Progress = ignore_progress) -> Alignments:
         """A best alignment of every pair; a query that occurs often meets all its targets at once."""
-        found: list[Alignment] = _by_query(
+        found: Alignments = _by_query(
             batch,
             lambda query, own: self.align_many(query, own, progress),
             lambda rest: self.align_each(rest, progress),
+            lambda parts, order: join_alignments(parts).take(order),
+            self._unit_costs(batch),
         )
         return found

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.align.scoring import (
+from plait.align.letters import (
     ALPHABETS,
     CODES,
     ILLEGAL_CODE,
@@ -36,6 +36,7 @@ from plait.align.scoring import (
     count_sample,
     decode_residues,
     encode_residues,
+    masked_records,
 )
 from plait.align.settings import Kind
 from plait.dp.pairs.blocks import (
@@ -58,7 +59,7 @@ class SequenceDatabase:
     """Packed sequences, in memory or in a memory-mapped file; the arrays cannot be written to.
 
     The longest sequences come first, those of equal length in order of input, so that the first blocks are
-    the most work. Codes are those of `plait.align.scoring.ALPHABETS`; case is not kept.
+    the most work. Codes are those of `plait.align.letters.ALPHABETS`; case is not kept.
 
     Block b has the rows ``first_columns[b]:first_columns[b + 1]`` of `packed`, (columns, 64):
     ``packed[column, lane]`` is a code, `PAD_CODE` behind the end of a sequence and in lanes without one. Rows
@@ -533,11 +534,13 @@ def build_database(
     kind: Literal["auto"] | Kind = "auto",
     memory_limit: int = 1 << 28,
     allow_duplicate_names: bool = False,
+    mask_lower_case: bool = False,
 ) -> DatabaseFile:
     """Build a packed database from FASTA files, at least one; their records are numbered through.
 
     It appears under its name when it is complete. Kind ``"auto"`` looks at the first letters of each file.
     `memory_limit` is bytes of residues held at a time, from 16 MiB; besides, a sequence takes about 50 bytes.
+    With `mask_lower_case` lower-case letters are taken for X or N.
 
     `InvalidInput` if there is no input, the output is one of the inputs or cannot be named so, the limit is
     too low, or letters do not say what the sequences are; `FormatError` if a file is no FASTA file, a letter
@@ -556,7 +559,11 @@ def build_database(
             for sequences in read_fasta(path, block_residues=unit):
                 for duplicate in names.add(path, sequences) if names else ():
                     raise duplicate.error()
-                spool.add(sequences, encode_residues(path, sequences, chosen))
+                # Letters that are none of the kind's are refused even there.
+                codes = encode_residues(path, sequences, chosen)
+                if mask_lower_case:
+                    codes = encode_residues(path, masked_records(sequences, chosen), chosen)
+                spool.add(sequences, codes)
         del names
         lengths = np.concatenate(spool.lengths)
         layout = arrange(lengths)

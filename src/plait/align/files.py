@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from plait._version import __version__
 from plait.align.aligner import Aligner
 from plait.align.batches import CellProgress, CodeList, PairBatch, code_list, complement_codes
+from plait.align.letters import common_kind, count_sample
 from plait.align.results import Alignment
-from plait.align.scoring import ALPHABETS, Scoring, common_kind, count_sample, make_scoring, match_mismatch
+from plait.align.scoring import Scoring, make_scoring
 from plait.align.settings import THE_BEST, Kind, Pairing, WhichAlignments
 from plait.align.statistics import KarlinAltschul, karlin_altschul
 from plait.align.table_writers import PairTableWriter
@@ -35,15 +36,12 @@ from plait.align.writers import (
 from plait.alphabets import reverse_complement
 from plait.errors import FormatError, InvalidInput, PlaitError, Unsupported
 from plait.formats.atomic import file_or_standard_output
-from plait.formats.fasta import DuplicateName, NameRegister, Sequences, read_fasta
+from plait.formats.fasta import DuplicateName, NameRegister, Sequences
+from plait.formats.fastq import read_sequences
 from plait.run.executor import LocalExecutor
 from plait.types import Provenance
 
 _Path = str | os.PathLike[str]
-
-#: Scores of equal and of different letters where only one of the two is given.
-_MATCH: Final = 2
-_MISMATCH: Final = -3
 
 
 def scoring_of_files(
@@ -60,22 +58,13 @@ def scoring_of_files(
 
     As `plait.align.scoring.make_scoring`, but `match` and `mismatch` may stand in the place of a matrix, 2
     and -3 if one is left out. Without `matrix` and `kind`, the first letters of all files say what they are,
-    see `kind_of` there. `InvalidInput` if a setting is wrong or does not go with another, or the
-    files hold different kinds of sequences, or what may be of either; `FormatError` if a file cannot be read.
+    see `plait.align.letters.kind_of`. `InvalidInput` if a setting is wrong or does not go with another, or
+    the files hold different kinds of sequences, or what may be of either; `FormatError` if a file cannot be
+    read.
     """
-    by_letters = match is not None or mismatch is not None
-    if by_letters and matrix is not None:
-        raise InvalidInput(
-            "matrix", found="a matrix and match or mismatch scores", expected="one or the other"
-        )
-    if matrix is not None:
-        return make_scoring(matrix, gap_open, gap_extend, kind=kind)
-    chosen = kind or common_kind({os.fspath(path): count_sample(path) for path in paths})
-    if not by_letters:
-        return make_scoring(None, gap_open, gap_extend, kind=chosen)
-    scores = (_MATCH if match is None else match, _MISMATCH if mismatch is None else mismatch)
-    letters = match_mismatch(*scores, letters=ALPHABETS[chosen])
-    return make_scoring(letters, gap_open, gap_extend, kind=chosen)
+    if matrix is None and kind is None:
+        kind = common_kind({os.fspath(path): count_sample(path) for path in paths})
+    return make_scoring(matrix, gap_open, gap_extend, kind=kind, match=match, mismatch=mismatch)
 
 
 #: Bytes of text in a block.
@@ -98,7 +87,7 @@ class CodedBlock:
 
 
 class CodedFile:
-    """A FASTA file that is read as often as needed; a small one is kept when it has been read once.
+    """A FASTA or FASTQ file, read as often as needed; a small one is kept when it has been read once.
 
     It is small if it has at most `most_kept` residues, each name taken as 64 more.
     """
@@ -112,13 +101,13 @@ class CodedFile:
         self._kept: list[CodedBlock] | None = None
 
     def blocks(self) -> Iterator[CodedBlock]:
-        """All records; `FormatError` if it is no FASTA file, or a letter is not in the matrix."""
+        """All records; `FormatError` if it is no such file, or a letter is not in the matrix."""
         if self._kept is not None:
             yield from self._kept
             return
         kept: list[CodedBlock] = []
         first = size = 0
-        for sequences in read_fasta(self.path, block_residues=_BLOCK_BYTES):
+        for sequences in read_sequences(self.path, block_residues=_BLOCK_BYTES):
             codes = self._scoring.encode_records(self.path, sequences)
             block = CodedBlock(sequences, CodeList(codes, sequences.offsets), first)
             first += len(block)
@@ -448,7 +437,7 @@ _Batch = list[PairStretch]
 
 #: Of pairs: scores, where those alone are asked for, or alignments; lists of these where there may be
 #: several; and two of either with both strands.
-_Found = list[Any]
+_Found = Sequence[Any]
 
 
 class _Line(NamedTuple):
@@ -639,6 +628,7 @@ class FileRun:
                     evalue=evalue,
                     rank=line.rank,
                     strand="-" if line.turned else "+",
+                    quality=queries.quality(i)[:: -1 if line.turned else 1],
                 )
             )
 
@@ -727,7 +717,7 @@ def align_files(
     command: str = "",
     progress: Callable[[CellProgress], None] | None = None,
 ) -> AlignedFiles:
-    """Align the sequences of two FASTA files, or those of one with each other, and write what is found.
+    """Align the sequences of two files, FASTA or FASTQ, or those of one, and write what is found.
 
     The files (plain, gzip or zstd) are read twice: first to count and check everything. Small ones are kept
     in memory then. If `targets` is larger than that, it is read again for every query where all are paired
@@ -842,7 +832,7 @@ def _statistics(aligner: Aligner, names: Sequence[str], which: WhichAlignments) 
 
 
 def _names_and_lengths(path: _Path) -> Iterator[tuple[str, int]]:
-    for block in read_fasta(path):
+    for block in read_sequences(path):
         yield from zip(block.names, block.lengths.tolist(), strict=True)
 
 

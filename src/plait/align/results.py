@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,11 +137,8 @@ def aligned_regions(alignment: Alignment, query: _Bytes, target: _Bytes) -> tupl
 _RUN_CHARACTERS = 20
 
 
-def describe(paths: Paths) -> tuple[list[str], NDArray[np.int64]]:
-    """CIGARs of n paths, and counts, (n, 7); `InvalidInput` if a path leaves its sequences.
-
-    Columns of the counts are `plait.dp.pairs.traceback.COUNTS`.
-    """
+def describe(paths: Paths) -> PathColumns:
+    """Counts and CIGARs of n paths; `InvalidInput` if a path leaves its sequences."""
     n = len(paths.run_offsets) - 1
     # A run of pairs can fall apart into columns, each with a number of one digit.
     pairs = int(paths.runs[paths.runs[:, 0] == 0, 1].sum())
@@ -158,8 +155,7 @@ def describe(paths: Paths) -> tuple[list[str], NDArray[np.int64]]:
             f"pair {wrong}, which ends at query {paths.query_ends[wrong]}, target {paths.target_ends[wrong]}"
         )
         raise InvalidInput("runs", found=found, expected="a path inside its sequences")
-    whole = out.cigars[: out.bounds[-1]].tobytes().decode("ascii")
-    return [whole[a:b] for a, b in pairwise(out.bounds.tolist())], out.counts
+    return out._replace(cigars=out.cigars[: out.bounds[-1]].copy())
 
 
 _GAP = ord("-")
@@ -304,6 +300,8 @@ class Alignment:
         Runs of such columns.
     scoring
         What it was scored with; left out of comparisons.
+    query, target
+        The whole sequences, if they are known; left out of comparisons.
     """
 
     score: int
@@ -318,6 +316,8 @@ class Alignment:
     gaps: int
     gap_openings: int
     scoring: Scoring = field(repr=False, compare=False)
+    query: str | bytes | None = field(default=None, repr=False, compare=False)
+    target: str | bytes | None = field(default=None, repr=False, compare=False)
 
     @property
     def length(self) -> int:
@@ -334,10 +334,44 @@ class Alignment:
         """Columns of positive score as a share of the columns, 0 to 1; 0 without columns."""
         return self.similar / self.length if self.length else 0.0
 
+    @property
+    def coordinates(self) -> NDArray[np.int64]:
+        """Where aligned stretches and gaps begin and end, as in Biopython: query and target, (2, n)."""
+        operations, lengths = parse_cigar(self.cigar)
+        steps = np.stack([np.where(operations == skipped, 0, lengths) for skipped in (DELETION, INSERTION)])
+        places = np.cumsum(np.insert(steps, 0, (self.query_start, self.target_start), axis=1), axis=1)
+        kinds = np.where(operations == MISMATCH, MATCH, operations)
+        # Matches and mismatches are one stretch.
+        kept = np.ones(places.shape[1], np.bool_)
+        kept[1:-1] = kinds[1:] != kinds[:-1]
+        return places[:, kept]
+
+    def __format__(self, form: str) -> str:
+        if form == "cigar":
+            return self.cigar
+        if form not in ("", "text", "fasta"):
+            raise InvalidInput("format", found=repr(form), expected="text, fasta or cigar")
+        if form == "" and (self.query is None or self.target is None):
+            return str(self)
+        if form == "fasta":
+            rows = aligned_strings(self, *self._sequences(None, None))
+            return ">query\n{}\n>target\n{}\n".format(*rows)
+        return self.text()
+
+    def _sequences(
+        self, query: str | bytes | None, target: str | bytes | None
+    ) -> tuple[str | bytes, str | bytes]:
+        given = self.query if query is None else query, self.target if target is None else target
+        if given[0] is None or given[1] is None:
+            raise InvalidInput(
+                "query" if given[0] is None else "target", found="none", expected="what was aligned"
+            )
+        return given[0], given[1]
+
     def text(
         self,
-        query: str | bytes,
-        target: str | bytes,
+        query: str | bytes | None = None,
+        target: str | bytes | None = None,
         *,
         query_name: str = "query",
         target_name: str = "target",
@@ -348,7 +382,7 @@ class Alignment:
         Parameters
         ----------
         query, target
-            The whole sequences, as they were aligned.
+            The whole sequences, as they were aligned; by default those of the alignment, if it has them.
         query_name, target_name
             Stand in front of the rows.
         width
@@ -363,21 +397,228 @@ class Alignment:
         Raises
         ------
         InvalidInput
-            If a sequence is shorter than the coordinates say or has a letter the matrix lacks.
+            If a sequence is not known, shorter than the coordinates say or has a letter the matrix lacks.
         """
         names = (query_name, target_name)
-        return "".join(alignment_lines(self, query, target, names=names, width=width))
+        return "".join(alignment_lines(self, *self._sequences(query, target), names=names, width=width))
 
 
-class Alignments(Tabular, list[Alignment]):
-    """A list of alignments; `to_arrow` has a row for each, and its attributes but the scoring as columns."""
+#: Columns of numbers, in the order of `Alignment`: score and ends, then counts.
+_ENDS: Final = ("score", "query_start", "query_end", "target_start", "target_end")
+_COLUMNS: Final = (*_ENDS, *COUNTS[2:])
+_Letters = str | bytes
+
+
+class Alignments(Tabular, Sequence[Alignment]):
+    """Alignments as columns; each becomes an `Alignment` when it is asked for.
+
+    It is a sequence of them, equal to a list of equal ones. `to_arrow` has a row for each, with the columns
+    below and ``cigar``.
+
+    Parameters
+    ----------
+    alignments
+        Alignments of one scoring.
+
+    Attributes
+    ----------
+    score, query_start, query_end, target_start, target_end
+        As of an `Alignment`, int64. Shape (n,).
+    matches, mismatches, similar, gaps, gap_openings
+        Numbers of columns of each kind, int64. Shape (n,).
+    length, identity
+        Columns of each, int64, and matches as a share of them, float64. Shape (n,).
+    cigar_letters
+        All CIGARs in ASCII, one behind the other, uint8. Shape (letters,).
+    cigar_offsets
+        Where each CIGAR begins and the last ends, int64. Shape (n + 1,).
+    """
+
+    __slots__ = ("_numbers", "_scoring", "_sequences", "cigar_letters", "cigar_offsets")
+
+    def __init__(self, alignments: Iterable[Alignment] = ()) -> None:
+        given = list(alignments)
+        self._numbers = np.array(
+            [[getattr(own, name) for name in _COLUMNS] for own in given], np.int64
+        ).reshape(-1, len(_COLUMNS))
+        cigars = [own.cigar for own in given]
+        self.cigar_letters = np.frombuffer("".join(cigars).encode("ascii"), np.uint8)
+        self.cigar_offsets = np.concatenate(
+            [np.zeros(1, np.int64), np.cumsum([*map(len, cigars)], dtype=np.int64)]
+        )
+        self._scoring = given[0].scoring if given else None
+        kept = [(own.query, own.target) for own in given]
+        self._sequences: tuple[Sequence[Any], Sequence[Any]] | None = None
+        if any(one is not None or other is not None for one, other in kept):
+            self._sequences = [one for one, _ in kept], [other for _, other in kept]
+
+    @classmethod
+    def of_columns(
+        cls,
+        numbers: NDArray[np.int64],
+        letters: _Bytes,
+        offsets: NDArray[np.int64],
+        scoring: Scoring | None,
+        sequences: tuple[Sequence[_Letters], Sequence[_Letters]] | None = None,
+    ) -> Alignments:
+        """Alignments from their columns.
+
+        Parameters
+        ----------
+        numbers
+            Those that are attributes, in the order of `Alignment`. Shape (n, 10).
+        letters, offsets
+            As `cigar_letters` and `cigar_offsets`.
+        scoring
+            What they were scored with.
+        sequences
+            All queries and all targets, if they are to be known.
+        """
+        made = cls.__new__(cls)
+        made._numbers, made.cigar_letters, made.cigar_offsets = numbers, letters, offsets
+        made._scoring, made._sequences = scoring, sequences
+        return made
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[Alignment]:
+        n = len(self)
+        queries, targets = self._sequences or ([None] * n, [None] * n)
+        rows = zip(self._numbers.tolist(), self.cigars, queries, targets, strict=True)
+        return (self._one(*row) for row in rows)
+
+    @overload
+    def __getitem__(self, which: int, /) -> Alignment: ...
+    @overload
+    def __getitem__(self, which: slice, /) -> Alignments: ...
+    def __getitem__(self, which: int | slice, /) -> Alignment | Alignments:
+        if isinstance(which, slice):
+            return self.take(np.arange(len(self))[which])
+        at = range(len(self))[which]
+        first, last = self.cigar_offsets[at : at + 2].tolist()
+        cigar = self.cigar_letters[first:last].tobytes().decode("ascii")
+        queries, targets = self._sequences or ({at: None}, {at: None})
+        return self._one(self._numbers[at].tolist(), cigar, queries[at], targets[at])
+
+    def _one(
+        self, numbers: list[int], cigar: str, query: _Letters | None, target: _Letters | None
+    ) -> Alignment:
+        score, query_start, query_end, target_start, target_end, *counts = numbers
+        ends = score, query_start, query_end, target_start, target_end
+        assert self._scoring is not None
+        return alignment_of(ends, cigar, counts, self._scoring, query, target)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, list | Alignments):
+            return NotImplemented
+        return len(self) == len(other) and all(map(Alignment.__eq__, self, other))
+
+    __hash__ = None  # type: ignore[assignment]  # as a list
+
+    def __getattr__(self, name: str) -> NDArray[np.int64]:
+        if name not in _COLUMNS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        column: NDArray[np.int64] = self._numbers[:, _COLUMNS.index(name)]
+        return column
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *_COLUMNS]
+
+    @property
+    def length(self) -> NDArray[np.int64]:
+        """Number of columns of each."""
+        return np.asarray(self.matches + self.mismatches + self.gaps)
+
+    @property
+    def identity(self) -> NDArray[np.float64]:
+        """Matches as a share of the columns of each, 0 to 1; 0 without columns."""
+        return self.matches / np.maximum(self.length, 1)
+
+    @property
+    def cigars(self) -> list[str]:
+        """All CIGARs."""
+        whole = self.cigar_letters.tobytes().decode("ascii")
+        return [whole[a:b] for a, b in pairwise(self.cigar_offsets.tolist())]
+
+    def take(self, which: NDArray[np.int64]) -> Alignments:
+        """Some of the alignments, in any order.
+
+        Parameters
+        ----------
+        which
+            Their places, from 0.
+        """
+        sizes = np.diff(self.cigar_offsets)[which]
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        places = np.repeat(self.cigar_offsets[which] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        sequences = self._sequences
+        if sequences is not None:
+            sequences = [sequences[0][k] for k in which], [sequences[1][k] for k in which]
+        letters = self.cigar_letters[places]
+        return self.of_columns(self._numbers[which], letters, offsets, self._scoring, sequences)
+
+    def of(self, queries: Sequence[_Letters], targets: Sequence[_Letters]) -> Alignments:
+        """The same, with the sequences known.
+
+        Parameters
+        ----------
+        queries, targets
+            The whole sequences of each.
+        """
+        columns = self._numbers, self.cigar_letters, self.cigar_offsets
+        return self.of_columns(*columns, self._scoring, (queries, targets))
 
     def _table(self, rows: int | None) -> Any:
         import pyarrow as pa
 
-        names = [own.name for own in fields(Alignment) if own.name != "scoring"]
-        schema = pa.schema([(name, pa.string() if name == "cigar" else pa.int64()) for name in names])
-        return pa.table([[getattr(own, name) for own in self[:rows]] for name in names], schema=schema)
+        own = self if rows is None else self[:rows]
+        columns = {name: pa.array(own._numbers[:, k]) for k, name in enumerate(_COLUMNS)}
+        bounds, letters = pa.py_buffer(own.cigar_offsets.copy()), pa.py_buffer(own.cigar_letters.copy())
+        cigars = pa.LargeStringArray.from_buffers(len(own), bounds, letters).cast(pa.string())
+        names = [*_ENDS, "cigar", *_COLUMNS[len(_ENDS) :]]
+        return pa.table({name: columns.get(name, cigars) for name in names})
+
+
+def alignment_of(
+    ends: Sequence[int],
+    cigar: str,
+    counts: Sequence[int],
+    scoring: Scoring,
+    query: _Letters | None = None,
+    target: _Letters | None = None,
+) -> Alignment:
+    """An alignment of score and ends, in its order, and numbers of columns, in that of `COUNTS`."""
+    score, query_start, query_end, target_start, target_end = ends
+    matches, mismatches, similar, gaps, gap_openings = counts
+    return Alignment(
+        score=score,
+        query_start=query_start,
+        query_end=query_end,
+        target_start=target_start,
+        target_end=target_end,
+        cigar=cigar,
+        matches=matches,
+        mismatches=mismatches,
+        similar=similar,
+        gaps=gaps,
+        gap_openings=gap_openings,
+        scoring=scoring,
+        query=query,
+        target=target,
+    )
+
+
+def join_alignments(parts: Sequence[Alignments]) -> Alignments:
+    """The alignments of all parts, one part behind the other; of one scoring, without their sequences."""
+    filled = [part for part in parts if len(part)]
+    if len(filled) == 1 or not filled:
+        return filled[0] if filled else Alignments()
+    sizes = np.concatenate([np.diff(part.cigar_offsets) for part in filled])
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    numbers = np.concatenate([part._numbers for part in filled])
+    letters = np.concatenate([part.cigar_letters for part in filled])
+    return Alignments.of_columns(numbers, letters, offsets, filled[0]._scoring)
 
 
 def make_alignment(
@@ -403,30 +644,14 @@ def make_alignment(
     return make_alignments(paths, scoring, np.array([score], np.int64))[0]
 
 
-def make_alignments(paths: Paths, scoring: Scoring, scores: NDArray[np.int64]) -> list[Alignment]:
+def make_alignments(paths: Paths, scoring: Scoring, scores: NDArray[np.int64]) -> Alignments:
     """Alignments from the paths of n pairs, all at once, in order of the pairs; `scores` are (n,).
 
     Pairs may share sequences. `InvalidInput` if a path is longer than the sequences before its end.
     """
-    cigars, counts = describe(Paths(*map(np.ascontiguousarray, paths)))
-    columns = (scores.tolist(), paths.query_ends.tolist(), paths.target_ends.tolist(), counts.tolist())
-    return [
-        Alignment(
-            score=score,
-            query_start=query_start,
-            query_end=query_end,
-            target_start=target_start,
-            target_end=target_end,
-            cigar=cigar,
-            matches=matches,
-            mismatches=mismatches,
-            similar=similar,
-            gaps=gaps,
-            gap_openings=gap_openings,
-            scoring=scoring,
-        )
-        for (
-            cigar, score, query_end, target_end,
-            (query_start, target_start, matches, mismatches, similar, gaps, gap_openings),
-        ) in zip(cigars, *columns, strict=True)
-    ]  # fmt: skip
+    found = describe(Paths(*map(np.ascontiguousarray, paths)))
+    counts, numbers = found.counts, np.empty((len(scores), len(_COLUMNS)), np.int64)
+    for place, column in enumerate((scores, counts[:, 0], paths.query_ends, counts[:, 1], paths.target_ends)):
+        numbers[:, place] = column
+    numbers[:, len(_ENDS) :] = counts[:, 2:]
+    return Alignments.of_columns(numbers, found.cigars, found.bounds, scoring)

@@ -1,6 +1,6 @@
-"""Scoring: letters and what they tell, substitution matrices, costs of gaps, and which ends may be left out.
+"""Scoring: substitution matrices, costs of gaps, and which ends may be left out.
 
-The codes of packed databases are the same for every matrix; those of pairs are indices into one.
+Codes of pairs are indices into a matrix; those of packed databases are the same for every matrix.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ import difflib
 import operator
 import os
 import re
-import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Final, get_args
+from typing import Any, Final, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.align.letters import ALPHABETS, UNKNOWN
 from plait.align.settings import FreeEnd, Kind, Mode
 from plait.dp.pairs.lists import FreeEnds
 from plait.errors import FormatError, InvalidInput
-from plait.formats.fasta import Sequences, read_fasta
+from plait.formats.fasta import Sequences
 
 #: Most letters a matrix may have: codes fit five bits, with one code left for padding.
 MAX_LETTERS: Final = 31
@@ -80,6 +80,16 @@ class SubstitutionMatrix:
     scores: NDArray[np.int32] = field(repr=False)
     kind: Kind
     codes: NDArray[np.uint8] = field(init=False, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SubstitutionMatrix) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
+    @cached_property
+    def _content(self) -> tuple[object, ...]:
+        return self.name, self.letters, self.kind, self.scores.tobytes(), self.codes.tobytes()
 
     def __post_init__(self) -> None:
         what = f"matrix {self.name!r}"
@@ -272,6 +282,98 @@ def load_matrix(name_or_path: str | os.PathLike[str]) -> SubstitutionMatrix:
             hint=f"did you mean {near[0]}?" if near else None,
         )
     return parse_matrix(path, _read(path), name=path.name.removesuffix(_SUFFIX))
+
+
+class LetterScores(Protocol):
+    """A matrix of another library: letters, and scores in their order (Biopython's is an array of them)."""
+
+    @property
+    def alphabet(self) -> Any:
+        """The letters, in the order of rows and columns."""
+
+
+#: A matrix, the name of a bundled one, a file in NCBI's format, or what `to_matrix` takes besides.
+Matrix = (
+    str | os.PathLike[str] | SubstitutionMatrix | LetterScores | Mapping[Any, Any] | tuple[str, NDArray[Any]]
+)
+_NO_NAME: Final = "custom"
+
+
+def to_matrix(source: Matrix, *, name: str | None = None, kind: Kind | None = None) -> SubstitutionMatrix:
+    """A substitution matrix from what other programs and libraries call one.
+
+    Parameters
+    ----------
+    source
+        A matrix, the name of a bundled one, or a file, as for `load_matrix`; an object with letters as
+        ``alphabet`` that is an array of scores (Biopython's ``substitution_matrices.Array``) or has them as
+        ``matrix`` (``scoring_matrices.ScoringMatrix``); letters and a NumPy array of shape (K, K); or a
+        mapping of pairs of letters, ``("A", "C")`` or ``"AC"``, to scores. A pair that is missing there
+        scores as the two the other way round.
+    name
+        What it is called in outputs; otherwise its own name, or "custom".
+    kind
+        Whether the letters are amino acids or nucleotides; otherwise what they look like.
+
+    Returns
+    -------
+    SubstitutionMatrix
+        The matrix.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none of these, a score is missing or no whole number, or letters are not as they should be.
+
+    Examples
+    --------
+    >>> to_matrix({("A", "A"): 2, ("A", "C"): -1, ("C", "C"): 3}).scores.tolist()
+    [[2, -1], [-1, 3]]
+    """
+    if isinstance(source, SubstitutionMatrix):
+        return source
+    if isinstance(source, str | os.PathLike):
+        return load_matrix(source)
+    letters: Any
+    scores: Any
+    if isinstance(source, Mapping) and not hasattr(source, "alphabet"):
+        letters, scores = _of_pairs(source)
+    elif isinstance(source, tuple) and len(source) == 2:
+        letters, scores = source
+    elif hasattr(source, "alphabet"):
+        letters = source.alphabet
+        scores = source if isinstance(source, np.ndarray) else getattr(source, "matrix", None)
+        name = name or getattr(source, "name", None)
+    else:
+        expected = "a matrix, its name or file, letters and an array, or a mapping of pairs of letters"
+        raise InvalidInput("matrix", found=f"a {type(source).__name__}", expected=expected)
+    letters = "".join(letters).upper()
+    values = np.asarray(scores)
+    if values.dtype.kind == "f":
+        odd = values[~(np.isfinite(values) & (values == np.rint(values)))]
+        if odd.size:
+            hint = "multiply all scores and the costs of gaps by one number, and round"
+            raise InvalidInput("matrix", found=f"the score {odd[0]}", expected="whole numbers", hint=hint)
+        values = np.rint(values).astype(np.int64)
+    return SubstitutionMatrix(name or _NO_NAME, letters, values, kind or _kind_of(letters))
+
+
+def _of_pairs(pairs: Mapping[Any, Any]) -> tuple[str, NDArray[Any]]:
+    """Letters in the order in which they come, and their scores."""
+    letters: dict[str, None] = {}
+    for key in pairs:
+        if not isinstance(key, str | tuple) or len(key) != 2 or not all(isinstance(one, str) for one in key):
+            raise InvalidInput("matrix", found=f"the key {key!r}", expected="pairs of letters")
+        letters |= dict.fromkeys(key)
+    scores = []
+    for one in letters:
+        for other in letters:
+            keys = ((one, other), one + other, (other, one), other + one)
+            score = next((pairs[key] for key in keys if key in pairs), None)
+            if score is None:
+                raise InvalidInput("matrix", found=f"no score of {one!r} and {other!r}", expected="one")
+            scores.append(score)
+    return "".join(letters), np.array(scores).reshape(len(letters), len(letters))
 
 
 def _read(path: Path) -> str:
@@ -588,7 +690,7 @@ def _cost(what: str, value: object) -> int:
 def masked(scoring: Scoring) -> Scoring:
     """The same with lower-case letters taken as X, of nucleotides as N; `InvalidInput` if there is none."""
     matrix = scoring.matrix
-    unknown = "N" if matrix.kind == "dna" else "X"
+    unknown = UNKNOWN[matrix.kind]
     code = matrix.codes[ord(unknown)]
     if code == NO_CODE:
         raise InvalidInput(
@@ -605,27 +707,37 @@ def masked(scoring: Scoring) -> Scoring:
     return replace(scoring, matrix=taken)
 
 
+#: Scores of equal and of different letters where only one of the two is given.
+_MATCH: Final = 2
+_MISMATCH: Final = -3
+
+
 def make_scoring(
-    matrix: str | os.PathLike[str] | SubstitutionMatrix | None = None,
+    matrix: Matrix | None = None,
     gap_open: int | None = None,
     gap_extend: int | None = None,
     *,
     kind: Kind | None = None,
+    match: int | None = None,
+    mismatch: int | None = None,
 ) -> Scoring:
     """A scoring, with defaults for what is not given.
 
     Parameters
     ----------
     matrix
-        A matrix, the name of a bundled one, or a file in NCBI's format. By default BLOSUM62 for proteins, and
-        2 for a match and -3 for a mismatch for nucleotides.
+        A matrix, the name of a bundled one, a file in NCBI's format, or what `to_matrix` takes besides. By
+        default BLOSUM62 for proteins, and 2 for a match and -3 for a mismatch for nucleotides.
     gap_open, gap_extend
         Costs of the first and of every further residue of a gap; see `Scoring`. By default those of BLAST for
         the matrix: 12 and 1 with BLOSUM62 (BLAST's 11/1), 7 and 2 for nucleotides (BLAST's 5/2). Matrices of
         your own have no default.
     kind
-        What the sequences are: ``"protein"`` or ``"dna"`` (RNA too). By default what the matrix is for, and
-        proteins without a matrix.
+        What the sequences are: ``"protein"`` or ``"dna"`` (RNA too). By default what the matrix is for, with
+        `match` or `mismatch` nucleotides, and else proteins.
+    match, mismatch
+        Scores of two equal and of two different letters, in the place of a matrix; 2 and -3 if one is left
+        out.
 
     Returns
     -------
@@ -649,10 +761,24 @@ def make_scoring(
     """
     if kind not in (None, "protein", "dna"):
         raise InvalidInput("kind", found=repr(kind), expected="'protein' or 'dna'")
-    if matrix is None:
-        chosen = match_mismatch(2, -3) if kind == "dna" else load_matrix("BLOSUM62")
+    if match is not None or mismatch is not None:
+        if matrix is not None:
+            found = "a matrix and match or mismatch scores"
+            raise InvalidInput("matrix", found=found, expected="one or the other")
+        scores = (_MATCH if match is None else match, _MISMATCH if mismatch is None else mismatch)
+        kind = kind or "dna"
+        chosen = match_mismatch(*scores, letters=ALPHABETS[kind])
+    elif matrix is None:
+        chosen = match_mismatch(_MATCH, _MISMATCH) if kind == "dna" else load_matrix("BLOSUM62")
     else:
-        chosen = matrix if isinstance(matrix, SubstitutionMatrix) else load_matrix(matrix)
+        chosen = to_matrix(matrix)
+    return _scoring_of(chosen, gap_open, gap_extend, kind)
+
+
+def _scoring_of(
+    chosen: SubstitutionMatrix, gap_open: int | None, gap_extend: int | None, kind: Kind | None
+) -> Scoring:
+    """With BLAST's costs where there are usual ones."""
     if kind not in (None, chosen.kind):
         words = {"protein": "proteins", "dna": "nucleotides"}
         raise InvalidInput(
@@ -701,137 +827,3 @@ def free_ends_of(mode: Mode, free_ends: Iterable[FreeEnd] | None = None) -> Free
             raise InvalidInput("free_ends", found=repr(name), expected=f"any of {', '.join(END_NAMES)}")
     query_start, query_end, target_start, target_end = (name in names for name in END_NAMES)
     return FreeEnds(query_start, query_end, target_start, target_end, False, False)
-
-
-#: Letters of each kind in the order of their codes. In DNA, U has the code of T.
-ALPHABETS: Final[dict[Kind, str]] = {
-    "protein": string.ascii_uppercase + "*",
-    "dna": "ACGTRYSWKMBDHVN",
-}
-#: Code that stands where a sequence has ended; codes are below 32, the size of a score profile.
-PAD_CODE: Final = 31
-
-#: What the tables give for bytes that are no letter of the kind.
-ILLEGAL_CODE: Final = 255
-#: Letters at the start of each file that are looked at to see what its sequences are.
-SAMPLE: Final = 1 << 22
-#: What to do where letters do not say it.
-SAY_KIND: Final = "say which with --kind dna or --kind protein (kind= in Python)"
-_COUNTED_AT_ONCE: Final = 1 << 16
-# A protein has a quarter of its residues among A, C, G, T and N; DNA seldom has codes in one base of ten.
-_DNA_SHARE: Final = 0.9
-# Not one protein in a hundred million has none of the letters that nucleotides lack among so many residues.
-_ENOUGH: Final = 50
-_EXPECTED: Final[dict[Kind, str]] = {
-    "protein": "protein letters (A to Z and '*')",
-    "dna": "IUPAC nucleotide letters (ACGTU and RYSWKMBDHVN)",
-}
-_HINTS: Final[dict[Kind, str | None]] = {"protein": None, "dna": "if it is a protein, say so"}
-
-
-def _table(kind: Kind) -> bytes:
-    table = bytearray([ILLEGAL_CODE]) * 256
-    table[PAD_CODE] = PAD_CODE
-    for code, letter in enumerate(ALPHABETS[kind]):
-        table[ord(letter)] = table[ord(letter.lower())] = code
-    if kind == "dna":
-        table[ord("U")] = table[ord("u")] = table[ord("T")]
-    return bytes(table)
-
-
-#: Bytes that are no nucleotide.
-_NO_NUCLEOTIDES: Final = np.frombuffer(_table("dna"), np.uint8) == ILLEGAL_CODE
-#: Bytes that are no letter of either kind.
-_NO_RESIDUES: Final = np.frombuffer(_table("protein"), np.uint8) == ILLEGAL_CODE
-
-#: Code of each byte, for `bytes.translate`. `PAD_CODE`, a control character that no sequence holds, stays.
-CODES: Final[dict[Kind, bytes]] = {"protein": _table("protein"), "dna": _table("dna")}
-_LETTERS: Final = {kind: letters.encode().ljust(256, b"?") for kind, letters in ALPHABETS.items()}
-
-
-def encode_residues(path: str | os.PathLike[str], sequences: Sequences, kind: Kind) -> bytes:
-    """Codes of the residues of some records, one byte each, one record behind the other.
-
-    Letters are of either case; ``ALPHABETS[kind][code]`` is that of a code. `FormatError`, with `path` and
-    line, if a letter is none of the kind's.
-    """
-    codes = sequences.letters.tobytes().translate(CODES[kind])
-    values = np.frombuffer(codes, np.uint8)
-    if values.size and values.max() == ILLEGAL_CODE:
-        raise _illegal(path, sequences, kind, int((values == ILLEGAL_CODE).argmax()))
-    return codes
-
-
-def _illegal(path: object, sequences: Sequences, kind: Kind, place: int) -> FormatError:
-    record = int(np.searchsorted(sequences.offsets, place, side="right")) - 1
-    position = place - int(sequences.offsets[record]) + 1
-    letter = chr(sequences.letters[place])
-    return FormatError(
-        path,
-        line=int(sequences.lines[record]),
-        found=f"{letter!r} at position {position:,} of the sequence {sequences.names[record]!r}",
-        expected=_EXPECTED[kind],
-        hint="take the gaps of the alignment out first" if letter in "-." else _HINTS[kind],
-    )
-
-
-def decode_residues(codes: NDArray[np.uint8], kind: Kind) -> str:
-    """Capital letters of codes, shape (n,)."""
-    return codes.tobytes().translate(_LETTERS[kind]).decode("ascii")
-
-
-def count_letters(letters: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """How often each letter of either kind occurs, shape (256,); 0 for all else, no sign of a kind."""
-    counts = np.zeros(256, np.int64)
-    for first in range(0, letters.size, _COUNTED_AT_ONCE):
-        counts += np.bincount(letters[first : first + _COUNTED_AT_ONCE], minlength=256)
-    return np.where(_NO_RESIDUES, 0, counts)
-
-
-def count_sample(path: str | os.PathLike[str]) -> NDArray[np.int64]:
-    """How often each letter occurs in the first records of a FASTA file, about `SAMPLE` letters."""
-    return count_letters(next(read_fasta(path, block_residues=SAMPLE)).letters)
-
-
-def kind_of(counts: NDArray[np.int64]) -> Kind | None:
-    """What letters say that sequences are; `counts`, (256,), are how often each byte occurs.
-
-    Letters that no nucleotide has (E, F, I, L, P, Q, ...) make them proteins, unless nine letters in ten are
-    A, C, G, T, U or N: what else there is is an error then. Without such letters they are nucleotides if nine
-    letters in ten are A, C, G, T or U, or if there are 50 letters besides N, with all of A, C, G and T (U)
-    among them. A short primer with ambiguity codes may be a peptide, and the other way round: None where both
-    may be, as it is without a letter.
-    """
-    a, c, g, t, unknown = (int(counts[list(codes)].sum()) for codes in (b"Aa", b"Cc", b"Gg", b"TtUu", b"Nn"))
-    total, bases = int(counts.sum()), a + c + g + t
-    if counts[_NO_NUCLEOTIDES].any():
-        return "dna" if bases + unknown >= _DNA_SHARE * total else "protein"
-    mixed = total - unknown >= _ENOUGH and min(a, c, g, t) > 0
-    return "dna" if mixed or bases >= _DNA_SHARE * max(total, 1) else None
-
-
-def common_kind(sides: Mapping[str, NDArray[np.int64]], otherwise: Kind | None = None) -> Kind:
-    """What the sequences of all sides are: what is open on one side is what the other is.
-
-    `sides` has how often each byte occurs, (256,), by what a side is called in errors. If all are open, their
-    letters together decide, then `otherwise`; it is ``"protein"`` if there is no letter at all.
-    `InvalidInput` if sides differ, or all are still open.
-    """
-    found = {kind_of(counts): side for side, counts in sides.items()}
-    if found.keys() >= {"dna", "protein"}:
-        raise InvalidInput(
-            "kind",
-            found=f"what looks like nucleotides in {found['dna']} and like proteins in {found['protein']}",
-            expected="sequences of one kind",
-            hint=SAY_KIND,
-        )
-    counts = np.sum([np.zeros(256, np.int64), *sides.values()], axis=0)
-    kind = "protein" if "protein" in found else "dna" if "dna" in found else kind_of(counts) or otherwise
-    if kind is None and counts.any():
-        raise InvalidInput(
-            "kind",
-            found=f"letters in {' and '.join(sides)} that may be nucleotides or amino acids",
-            expected="sequences that are plainly one of them",
-            hint=SAY_KIND,
-        )
-    return kind or "protein"

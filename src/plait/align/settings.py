@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 Kind = Literal["protein", "dna"]
 #: How much of the sequences has to be aligned.
 Mode = Literal["global", "local", "semiglobal", "overlap", "extension"]
+#: Those of searches.
+SearchMode = Literal["local", "global", "semiglobal", "overlap"]
 #: An end of a sequence.
 FreeEnd = Literal["query_start", "query_end", "target_start", "target_end"]
 #: How the choices of a pair are kept for walking back.
@@ -69,9 +71,10 @@ class SearchSettings:
     Attributes
     ----------
     top
-        Hits of each query at the most: the best of all by Smith-Waterman score, no heuristics.
+        Hits of each query at the most: the best of all by score, no heuristics.
     evalue
-        Leave out hits with a larger E-value. They are BLAST's without composition-based statistics.
+        Leave out hits with a larger E-value. They are BLAST's, without --composition those without
+        composition-based statistics.
     min_score
         Leave out hits with a lower score.
     matrix
@@ -90,6 +93,18 @@ class SearchSettings:
         residues.
     strand
         both: of nucleotides, the reverse complements of the queries too.
+    mode
+        What has to be aligned. local: the best stretch of each; global: both sequences from end to end;
+        semiglobal: all but the free ends; overlap: all four ends are free. Only local scores have E-values.
+    free_ends
+        For semiglobal: query_start, query_end, target_start and target_end, with commas between; otherwise
+        both of the target.
+    translate
+        Search with the translations of nucleotide queries in all six frames.
+    composition
+        Adjust E-values of proteins for the composition of each pair.
+    mask_lower_case
+        Take lower-case letters of queries and FASTA databases as X, those of nucleotides as N.
     score_only
         Leave out the alignments.
     allow_duplicate_names
@@ -110,6 +125,11 @@ class SearchSettings:
     kind: Kind | None = None
     hits_per_target: int = 1
     strand: Strand = "given"
+    mode: SearchMode = "local"
+    free_ends: str | tuple[FreeEnd, ...] | None = None
+    translate: bool = False
+    composition: bool = False
+    mask_lower_case: bool = False
     score_only: bool = False
     allow_duplicate_names: bool = False
     threads: int | None = None

@@ -4,7 +4,7 @@ The parameters are NCBI's (``data/karlin_altschul.json``). For proteins the E-va
 correction of Park, Sheetlin, Ma, Madden and Spouge (BMC Research Notes 5:286, 2012), scaled from the target
 to the database; for nucleotides it is Karlin and Altschul's (PNAS 87:2264, 1990) with the lengths shortened
 by the edge correction of Altschul, Bundschuh, Olsen and Hwa (Nucleic Acids Research 29:351, 2001).
-Composition-based statistics are not applied: results are those of ``blastp -comp_based_stats 0``.
+Without `composition_scores` results are those of ``blastp -comp_based_stats 0``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,12 @@ from plait.errors import InvalidInput
 
 _AMINO_ACIDS: Final = np.frombuffer(b"ARNDCQEGHILKMFPSTWYV", np.uint8)
 _BASES: Final = np.frombuffer(b"ACGT", np.uint8)
+#: By how much composition lowers a score at the most, as in BLAST.
+_LEAST_RATIO: Final = 0.5
+_HALVINGS: Final = 30
 _ITERATIONS: Final = 20
+#: What BLAST leaves to a single alignment where several, of different frames, might make one gene.
+TRANSLATED_SHARE: Final = 0.9
 # What blastn takes as beta without gaps for these match and mismatch scores; for all others it is 0.
 _UNGAPPED_BETA: Final = {(1, -1): -2.0, (2, -3): -2.0}
 
@@ -184,6 +189,56 @@ def _search_space(
 ) -> NDArray[np.float64]:
     cut = length_adjustment(parameters, m, n, number).astype(np.float64)
     return np.maximum(n - number * cut, 1.0) * (m - cut)
+
+
+@cache
+def _pair_ratios() -> NDArray[np.float64]:
+    """How much more often amino acids are paired than by chance, in their order here; of BLOSUM62."""
+    file = resources.files("plait.align").joinpath("data", "blosum62_ratios.json")
+    told = json.loads(file.read_text("utf-8"))
+    lower = np.zeros((_AMINO_ACIDS.size, _AMINO_ACIDS.size))
+    for k, row in enumerate(told["ratios"]):
+        lower[k, : k + 1] = row
+    order = [told["letters"].index(chr(letter)) for letter in _AMINO_ACIDS]
+    whole = np.maximum(lower, lower.T)
+    return np.asarray(whole[np.ix_(order, order)])
+
+
+def has_ratios(scoring: Scoring) -> bool:
+    """Whether a matrix is one that `composition_scores` has the frequencies of pairs for."""
+    scores = _scores_of(scoring.matrix, _AMINO_ACIDS)
+    return scores is not None and _same_scores(["BLOSUM62"], scores) is not None
+
+
+#: What scores for a composition are multiplied by, to be whole numbers.
+COMPOSITION_SCALE: Final = 32
+
+
+def composition_scores(
+    statistics: KarlinAltschul, query: NDArray[np.uint8], target: NDArray[np.uint8]
+) -> NDArray[np.int32]:
+    """Scores of BLOSUM62 for the composition of two sequences, times 32, (codes, codes).
+
+    Sequences are codes of the matrix. For the frequencies of the twenty amino acids in both, lambda without
+    gaps is lower than for usual ones, but at least half of it, by a ratio that scores are scaled with
+    (Schaeffer et al., Nucleic Acids Research 29:2994, 2001): those of ``blastp -comp_based_stats 1``, which
+    masks regions of low complexity in the targets first.
+    """
+    matrix = statistics.scoring.matrix
+    order = matrix.codes[_AMINO_ACIDS]
+    counts = [np.bincount(codes, minlength=int(order.max()) + 1)[order] for codes in (query, target)]
+    own, other = (frequency / max(frequency.sum(), 1) for frequency in counts)
+    logarithms = np.log(_pair_ratios())
+    # What is looked for is x with the sum of chance * ratio**x over all pairs = 1.
+    low, high = _LEAST_RATIO, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        over = own @ np.exp(middle * logarithms) @ other > 1.0
+        low, high = (low, middle) if over else (middle, high)
+    share = COMPOSITION_SCALE * (low + high) / 2.0
+    scores = np.rint(share * matrix.scores)
+    scores[np.ix_(order, order)] = np.rint(share * logarithms / statistics.ungapped.lambda_)
+    return np.asarray(scores, np.int32)
 
 
 def karlin_altschul(scoring: Scoring) -> tuple[KarlinAltschul | None, str]:

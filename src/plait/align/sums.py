@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.align.aligner import guess_scoring
-from plait.align.scoring import Scoring
+from plait.align.aligner import guess_kind
+from plait.align.scoring import Scoring, make_scoring
 from plait.dp.pairs.states import COLUMNS, SumTask, count_all, count_best, log_sum, pair_log_sums
 from plait.errors import CountOverflow, InvalidInput, Unsupported
 from plait.types import Provenance
@@ -332,7 +332,7 @@ def _task(
     query: str | bytes, target: str | bytes, scoring: Scoring | None, mode: str, device: str
 ) -> tuple[SumTask, dict[str, Any]]:
     """What is summed, by default with the scoring that suits the sequences; and how, for provenance."""
-    scoring = guess_scoring([query], [target]) if scoring is None else scoring
+    scoring = make_scoring(kind=guess_kind([query], [target])) if scoring is None else scoring
     interpreted = _interpreted(mode, device)
     codes = (scoring.encode(query, "query"), scoring.encode(target, "target"))
     scores = scoring.matrix.scores.astype(np.int64)

@@ -23,18 +23,18 @@ from plait.align.batches import (
     stretches,
 )
 from plait.align.database import SequenceDatabase, is_database, open_database, pack_sequences
-from plait.align.scoring import (
+from plait.align.letters import (
     ALPHABETS,
     CODES,
-    NO_CODE,
     PAD_CODE,
-    Scoring,
     common_kind,
     count_sample,
     encode_residues,
-    free_ends_of,
+    masked_records,
 )
+from plait.align.scoring import NO_CODE, Scoring, free_ends_of
 from plait.align.settings import Kind
+from plait.devices.target import CpuTarget
 from plait.dp.pairs.blocks import (
     BLOCK_LANES,
     COLUMN_STEP,
@@ -46,13 +46,15 @@ from plait.dp.pairs.blocks import (
 )
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.pairs.launches import BLOCK_SCORES
+from plait.dp.pairs.lists import FreeEnds
+from plait.dp.pairs.rows import RowSweep, row_sweep
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import check_readable
 from plait.formats.fasta import NameRegister, Sequences, read_fasta
 from plait.run.executor import LocalExecutor
 
-#: What can be searched: a packed database, or the path of one, or of FASTA files.
-Database = SequenceDatabase | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+#: What is searched as files: a packed database, or the path of one, or of FASTA files.
+DatabaseFiles = SequenceDatabase | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 #: Residues of the longest sequence that is packed: 64 lanes have to be as long.
 _LONGEST_PACKED: Final = 1 << 17
@@ -87,7 +89,7 @@ class TargetPart(NamedTuple):
 class LoneTarget(NamedTuple):
     """A target that is swept on its own.
 
-    `codes`, of `plait.align.scoring.ALPHABETS`, are those of all of it or a stretch of it; `length` is always
+    `codes`, of `plait.align.letters.ALPHABETS`, are those of all of it or a stretch of it; `length` is always
     the residues of all of it.
     """
 
@@ -186,7 +188,7 @@ def _split(part: TargetPart, count: int) -> tuple[list[TargetPart], Iterator[Lon
 
 
 class Entry(NamedTuple):
-    """A record of what is searched, `record` from 0; `codes` are of `plait.align.scoring.ALPHABETS`."""
+    """A record of what is searched, `record` from 0; `codes` are of `plait.align.letters.ALPHABETS`."""
 
     record: int
     name: str
@@ -285,9 +287,11 @@ class FastaSource:
         *,
         otherwise: Kind | None = None,
         allow_duplicate_names: bool = False,
+        mask_lower_case: bool = False,
         shape: SweepShape = CPU_SHAPE,
     ) -> None:
         self._shape = shape
+        self._masked = mask_lower_case
         self.paths = tuple(os.fspath(path) for path in paths)
         sizes = [check_readable(path).st_size for path in self.paths]
         self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
@@ -302,7 +306,7 @@ class FastaSource:
         """Records, with the number of their file."""
         for number, path in enumerate(self.paths):
             for sequences in read_fasta(path, block_residues=self._shape.database_bytes):
-                yield number, sequences
+                yield number, masked_records(sequences, self.kind) if self._masked else sequences
 
     def chunks(self, scoring: Scoring) -> Iterator[TargetChunk]:
         """All of it, piece by piece."""
@@ -403,20 +407,21 @@ Source = PackedSource | FastaSource
 
 
 def open_source(
-    database: Database,
+    database: DatabaseFiles,
     kind: Kind | None = None,
     *,
     otherwise: Kind | None = None,
     allow_duplicate_names: bool = False,
+    mask_lower_case: bool = False,
     shape: SweepShape = CPU_SHAPE,
 ) -> Source:
     """What to search: a packed database, or the path of one, or of FASTA files.
 
     `kind` is what it must be, by default what the packed database or the first letters of FASTA say;
-    `otherwise` is what FASTA is if its letters do not say it; `shape` is what the target that sweeps it likes
-    to be given at a time. `InvalidInput` if there is no file, or a packed database among others, or the
-    database is of another kind, or its letters do not say of which; `FormatError` if a file is neither a
-    database nor FASTA.
+    `otherwise` is what FASTA is if its letters do not say it; with `mask_lower_case` lower-case letters of
+    FASTA are taken as X or N; `shape` is what the target that sweeps it likes to be given at a time.
+    `InvalidInput` if there is no file, or a packed database among others, or the database is of another kind,
+    or its letters do not say of which; `FormatError` if a file is neither a database nor FASTA.
     """
     if isinstance(database, SequenceDatabase):
         if kind not in (None, database.kind):
@@ -436,8 +441,14 @@ def open_source(
         )
     if packed:
         return PackedSource(open_database(packed[0], kind=kind), shape)
-    names = allow_duplicate_names
-    return FastaSource(paths, kind, otherwise=otherwise, allow_duplicate_names=names, shape=shape)
+    return FastaSource(
+        paths,
+        kind,
+        otherwise=otherwise,
+        allow_duplicate_names=allow_duplicate_names,
+        mask_lower_case=mask_lower_case,
+        shape=shape,
+    )
 
 
 #: Scores of targets that are waited for before they are sorted out.
@@ -549,23 +560,54 @@ _LONGEST_IN_LANES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchQuery:
-    """A query, ready to be swept: `letters` as read, and `codes`, indices into the matrix.
+    """A query, ready to be swept: `letters` that are aligned, and `codes`, indices into the matrix.
 
-    `in_lanes` is for targets in lanes; None if the query is empty, or too long for them.
+    `in_lanes` is for targets in lanes; None if the query is empty, or too long for them. `frame` is that of a
+    translation (1 to 3, -1 to -3), else 0, and `residues` those of what was read. `profile` are scores of
+    each position with the codes of the matrix, (m, codes), if it has its own, and `k` the K of their
+    statistics, if it is another than that of the matrix.
     """
 
     name: str
     letters: bytes
     codes: NDArray[np.uint8]
     in_lanes: BlockQuery | None
+    frame: int = 0
+    residues: int = 0
+    profile: NDArray[np.int32] | None = None
+    k: float | None = None
+
+    def rows(self, target: NDArray[np.uint8], scoring: Scoring, free: FreeEnds) -> RowSweep:
+        """One target, as indices into the matrix, for a query that has scores of its own."""
+        assert self.profile is not None
+        own, costs = np.arange(len(self.profile)), (scoring.gap_open, scoring.gap_extend)
+        return row_sweep(own, target, self.profile, gap_open=costs[0], gap_extend=costs[1], free=free)
 
 
 def search_query(
-    name: str, letters: bytes, codes: NDArray[np.uint8], scoring: Scoring, columns: NDArray[np.uint8]
+    name: str,
+    letters: bytes,
+    codes: NDArray[np.uint8],
+    scoring: Scoring,
+    columns: NDArray[np.uint8],
+    free: FreeEnds = LOCAL,
+    *,
+    frame: int = 0,
+    residues: int | None = None,
+    profile: NDArray[np.int32] | None = None,
+    k: float | None = None,
 ) -> SearchQuery:
-    """Prepare a query; `columns` are `matrix_columns` of the database."""
-    fits = 0 < codes.size <= _LONGEST_IN_LANES
-    return SearchQuery(name, letters, codes, block_query(codes, scoring, LOCAL, columns) if fits else None)
+    """Prepare a query; `columns` are `matrix_columns` of the database, the others as in `SearchQuery`."""
+    in_lanes = None
+    if 0 < codes.size <= _LONGEST_IN_LANES:
+        if profile is None:
+            in_lanes = block_query(codes, scoring, free, columns)
+        else:
+            scores = profile[:, np.where(columns == NO_CODE, 0, columns)]
+            costs = scoring.gap_open, scoring.gap_extend
+            in_lanes = BlockQuery(np.arange(codes.size), scores, *costs, free)
+    whole = codes.size if residues is None else residues
+    return SearchQuery(name, letters, codes, in_lanes, frame, whole, profile, k)
 
 
 class _Task(NamedTuple):
@@ -647,12 +689,18 @@ def _tasks(
 
 def _stretches(query: SearchQuery, lone: LoneTarget, times: int) -> Iterator[tuple[LoneTarget, int]]:
     """A target in stretches, if it can be cut, each with the residues that no other has."""
-    reach = None if query.in_lanes is None else reach_of(query.in_lanes, lone.length)
+    reach = _reach(query, lone)
     if reach is None:
         yield lone, lone.length
         return
     for first, last, own in stretches(lone.length, reach, times):
         yield lone._replace(codes=lone.codes[first:last]), own
+
+
+def _reach(query: SearchQuery, lone: LoneTarget) -> int | None:
+    """As `reach_of`; None, too, where an alignment may have to span all of the target."""
+    own = query.in_lanes
+    return reach_of(own, lone.length) if own is not None and own.free.local else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -679,7 +727,8 @@ class _Worker:
 
     def _in_lanes(self, queries: Sequence[SearchQuery], part: TargetPart) -> list[Found]:
         packed, first_columns, lengths = part.blocks
-        used = part.records >= 0
+        # What is empty would score in other modes than local; it is never a hit.
+        used = (part.records >= 0) & (lengths > 0)
         if queries[0].in_lanes is None:
             blocks, lanes = np.nonzero(used)
             starts, sizes = first_columns[blocks], lengths[blocks, lanes]
@@ -690,23 +739,29 @@ class _Worker:
             return [self._one_by_one(query, part.records[used], codes) for query in queries]
         in_lanes = [query.in_lanes for query in queries if query.in_lanes is not None]
         records, residues = part.records[used], lengths[used].astype(np.int64)
-        return [
-            Found(records, scores[used], residues)
-            for scores in self.pairs.target.launch(BLOCK_SCORES, BlockBatch(in_lanes, part.blocks))
-        ]
+        # What GPUs keep of a query is for as many letters as sequences have.
+        own = any(query.profile is not None for query in queries)
+        target = CpuTarget(1) if own and self.pairs.target.devices else self.pairs.target
+        found = target.launch(BLOCK_SCORES, BlockBatch(in_lanes, part.blocks))
+        return [Found(records, scores[used], residues) for scores in found]
 
     def _lone(self, query: SearchQuery, lone: LoneTarget) -> Found:
         record = np.array([lone.record], np.int64)
-        reach = None if query.in_lanes is None else reach_of(query.in_lanes, lone.length)
+        reach = _reach(query, lone)
         if query.in_lanes is None or reach is None:
             return self._one_by_one(query, record, [lone.codes])
-        pieces = score_pieces(query.in_lanes, lone.codes, reach, self.pairs.target)
+        own = CpuTarget(1) if query.profile is not None else self.pairs.target
+        pieces = score_pieces(query.in_lanes, lone.codes, reach, own)
         return Found(record, pieces.scores.max(keepdims=True), np.array([lone.length], np.int64))
 
     def _one_by_one(
         self, query: SearchQuery, records: NDArray[np.int64], codes: list[NDArray[np.uint8]]
     ) -> Found:
         targets = code_list([self.columns[own] for own in codes])
+        if query.profile is not None:
+            scoring, free = self.pairs.scoring, self.pairs.free
+            swept = (query.rows(targets[k], scoring, free).score().score for k in range(len(targets)))
+            return Found(records, np.fromiter(swept, np.int64, len(targets)), targets.sizes)
         results = self.pairs.results(against(query.codes, targets), keep=False)
         return Found(records, results.scores, targets.sizes)
 

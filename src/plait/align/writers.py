@@ -40,7 +40,9 @@ class AlignedPair:
     `alignment` is there if more than the score was asked for; bit score and E-value where there are any.
     `target_record` is the number of the target in its file or database, counted from 0, if it matters; `rank`
     the place among the alignments of the pair, from 1. With `strand` ``-`` the query that is given, and
-    aligned, is the reverse complement of that which was read.
+    aligned, is the reverse complement of that which was read. With a `frame` (1 to 3, -1 to -3) it is the
+    translation of what was read, which had `query_residues`. `quality`, if known, is that of each letter of
+    the query as FASTQ has it.
     """
 
     query_name: str
@@ -56,16 +58,28 @@ class AlignedPair:
     target_record: int | None = None
     rank: int = 1
     strand: str = "+"
+    frame: int = 0
+    query_residues: int | None = None
+    quality: bytes = b""
 
     @property
     def named(self) -> tuple[str, str]:
-        """Names for readers: of the query with its strand, and of the target."""
+        """Names for readers: of the query with its strand or frame, and of the target."""
         turned = " (reverse complement)" if self.strand == "-" else ""
+        turned = f" (frame {self.frame:+})" if self.frame else turned
         return f"{self.query_name}{turned}", self.target_name
+
+    @property
+    def query_length(self) -> int:
+        """Residues of the query as it was read."""
+        return len(self.query) if self.query_residues is None else self.query_residues
 
     def query_place(self, alignment: Alignment) -> tuple[int, int]:
         """Start and end in the query as it was read."""
         start, end = alignment.query_start, alignment.query_end
+        if self.frame:
+            start, end = (3 * place + abs(self.frame) - 1 for place in (start, end))
+            return (start, end) if self.frame > 0 else (self.query_length - end, self.query_length - start)
         return (len(self.query) - end, len(self.query) - start) if self.strand == "-" else (start, end)
 
 
@@ -119,7 +133,7 @@ COLUMNS: Final[Mapping[str, PairColumn]] = MappingProxyType(
         "evalue": PairColumn("number", lambda pair: pair.evalue),
         "query_start": _aligned("integer", lambda pair, found: pair.query_place(found)[0]),
         "query_end": _aligned("integer", lambda pair, found: pair.query_place(found)[1]),
-        "query_length": PairColumn("integer", lambda pair: len(pair.query)),
+        "query_length": PairColumn("integer", lambda pair: pair.query_length),
         "target_start": _aligned("integer", "target_start"),
         "target_end": _aligned("integer", "target_end"),
         "target_length": PairColumn("integer", lambda pair: len(pair.target)),
@@ -206,7 +220,8 @@ def bit_score_text(bit_score: float) -> str:
 
 
 def _coverage(pair: AlignedPair, alignment: Alignment) -> int:
-    covered, size = alignment.query_end - alignment.query_start, len(pair.query)
+    start, end = pair.query_place(alignment)
+    covered, size = end - start, pair.query_length
     # 100 stands for all of it.
     return 100 if covered == size else min(99, int(0.5 + 100 * covered / size))
 
@@ -244,6 +259,17 @@ def _along_query(pair: AlignedPair, row: str) -> str:
     return row if pair.strand == "+" else row[::-1].translate(_COMPLEMENTS)
 
 
+def _query_place(pair: AlignedPair, alignment: Alignment) -> tuple[int, int]:
+    """First and last residue of the query, from 1, as BLAST has them: falling in frames below 0."""
+    start, end = pair.query_place(alignment)
+    return (end, start + 1) if pair.frame < 0 else (start + 1, end)
+
+
+def _frames(pair: AlignedPair) -> tuple[int, int]:
+    """Frames of query and target as BLAST has them; of a protein beside a translation it is 0."""
+    return (pair.frame, 0) if pair.frame else (1, 1 if pair.strand == "+" else -1)
+
+
 def _target_place(pair: AlignedPair, alignment: Alignment) -> tuple[int, int]:
     """First and last residue of the target along the query, from 1, as BLAST has them."""
     ends = alignment.target_start + 1, alignment.target_end
@@ -263,14 +289,14 @@ BLAST_COLUMNS: Final[Mapping[str, PairColumn]] = MappingProxyType(
         "length": _aligned("integer", "length"),
         "mismatch": _aligned("integer", "mismatches"),
         "gapopen": _aligned("integer", "gap_openings"),
-        "qstart": _aligned("integer", lambda pair, found: pair.query_place(found)[0] + 1),
-        "qend": _aligned("integer", lambda pair, found: pair.query_place(found)[1]),
+        "qstart": _aligned("integer", lambda pair, found: _query_place(pair, found)[0]),
+        "qend": _aligned("integer", lambda pair, found: _query_place(pair, found)[1]),
         "sstart": _aligned("integer", lambda pair, found: _target_place(pair, found)[0]),
         "send": _aligned("integer", lambda pair, found: _target_place(pair, found)[1]),
         "evalue": PairColumn("number", lambda pair: pair.evalue, text=evalue_text),
         "bitscore": PairColumn("number", lambda pair: pair.bit_score, text=bit_score_text),
         "score": PairColumn("integer", lambda pair: pair.score),
-        "qlen": PairColumn("integer", lambda pair: len(pair.query)),
+        "qlen": PairColumn("integer", lambda pair: pair.query_length),
         "slen": PairColumn("integer", lambda pair: len(pair.target)),
         "nident": _aligned("integer", "matches"),
         "positive": _aligned("integer", "similar"),
@@ -283,6 +309,9 @@ BLAST_COLUMNS: Final[Mapping[str, PairColumn]] = MappingProxyType(
         "btop": _aligned("string", _trace),
         "cigar": _aligned("string", "cigar"),
         "sstrand": PairColumn("string", lambda pair: "plus" if pair.strand == "+" else "minus"),
+        "qframe": PairColumn("integer", lambda pair: _frames(pair)[0]),
+        "sframe": PairColumn("integer", lambda pair: _frames(pair)[1]),
+        "frames": PairColumn("string", lambda pair: "{}/{}".format(*_frames(pair))),
         "stitle": PairColumn("string", _title, text=lambda title: title.replace("\t", " ")),
     }
 )
@@ -358,7 +387,7 @@ def sam_line(pair: AlignedPair, alignment: Alignment, *, secondary: bool = False
     cigar = f"{clips[0]}{alignment.cigar}{clips[1]}"
     return (
         f"{_query_name(pair)}\t{flag}\t{pair.target_name}\t{place}\t{_NO_QUALITY}\t{cigar}"
-        f"\t*\t0\t0\t{_query_letters(pair)}\t*\t{tags}\n"
+        f"\t*\t0\t0\t{_query_letters(pair)}\t{_qualities(pair)}\t{tags}\n"
     )
 
 
@@ -384,7 +413,9 @@ def paf_line(pair: AlignedPair) -> str:
 
 def unmapped_sam_line(pair: AlignedPair) -> str:
     """Line of a query that aligns to nothing."""
-    return f"{_query_name(pair)}\t{_UNMAPPED}\t*\t0\t0\t*\t*\t0\t0\t{_query_letters(pair)}\t*\n"
+    return (
+        f"{_query_name(pair)}\t{_UNMAPPED}\t*\t0\t0\t*\t*\t0\t0\t{_query_letters(pair)}\t{_qualities(pair)}\n"
+    )
 
 
 def _query_name(pair: AlignedPair) -> str:
@@ -396,6 +427,10 @@ def _query_name(pair: AlignedPair) -> str:
             hint=_ANOTHER,
         )
     return pair.query_name
+
+
+def _qualities(pair: AlignedPair) -> str:
+    return pair.quality.decode("ascii") or "*"
 
 
 def _query_letters(pair: AlignedPair) -> str:
@@ -784,7 +819,11 @@ def hit_columns(format: str, columns: Sequence[str] | None, *, aligned: bool) ->
                 "columns", found="columns for text", expected="columns with the other formats only"
             )
         return ()
-    names = check_columns(columns, BLAST_COLUMNS, DEFAULT_BLAST_COLUMNS if aligned else SCORE_BLAST_COLUMNS)
+    usual = DEFAULT_BLAST_COLUMNS if aligned else SCORE_BLAST_COLUMNS
+    if columns is not None:
+        # BLAST's word for its own columns.
+        columns = [own for name in columns for own in (DEFAULT_BLAST_COLUMNS if name == "std" else (name,))]
+    names = check_columns(columns, BLAST_COLUMNS, usual)
     if not aligned and needs_alignment(names, BLAST_COLUMNS):
         lacking = [name for name in names if BLAST_COLUMNS[name].needs_alignment]
         raise InvalidInput(
@@ -822,12 +861,20 @@ def open_hits(
     return LinesWriter(text, blast_line(columns), facts, provenance, header=header)
 
 
+_TITLES: Final = {
+    "local": "Smith-Waterman",
+    "global": "Needleman-Wunsch",
+    "semiglobal": "semi-global",
+    "overlap": "overlap",
+}
+
+
 def _report_head(provenance: Provenance, notes: Sequence[str]) -> str:
     used = provenance.parameters
     names = ", ".join(used["database"]) or "in memory"
     size = f"{used['database_sequences']:,} sequences, {used['database_residues']:,} residues"
     lines = [
-        f"plait {provenance.version}: Smith-Waterman search",
+        f"plait {provenance.version}: {_TITLES[used['mode']]} search",
         f"Database: {names} ({size})",
         f"Scoring: {used['matrix']}, the first residue of a gap costs {used['gap_open']}, every further one "
         f"{used['gap_extend']}",

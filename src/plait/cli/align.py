@@ -16,7 +16,7 @@ from plait.cli.options import (
     DeviceOption,
     Flag,
     KindOption,
-    OptionalOutput,
+    OptionalTable,
     Signed,
     ThreadsOption,
     WholeNumber,
@@ -115,7 +115,7 @@ def align(
     targets: Path | None = None,
     /,
     *,
-    output: OptionalOutput = None,
+    output: OptionalTable = None,
     pairs: PairsOption | None = None,
     mode: ModeOption = "global",
     free_ends: str | None = None,
@@ -131,15 +131,15 @@ def align(
     threads: ThreadsOption = None,
     device: DeviceOption = "auto",
 ) -> None:
-    """Align the sequences of two FASTA files, or those of one file with each other.
+    """Align the sequences of two FASTA or FASTQ files, or those of one file with each other.
 
     Parameters
     ----------
     queries
-        FASTA file: plain, .gz or .zst; - for standard input.
+        FASTA or FASTQ file: plain, .gz or .zst; - for standard input.
     targets
-        FASTA file of what they are aligned with, or -. Without it every record of the first file is aligned
-        with all that follow it there.
+        FASTA or FASTQ file of what they are aligned with, or -. Without it every record of the first file is
+        aligned with all that follow it there.
     output
         The file to write: .txt, .tsv, .sam, .paf, .jsonl (each also .gz or .zst) or .parquet; otherwise, and
         for -, standard output.

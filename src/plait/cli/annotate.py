@@ -11,10 +11,11 @@ from cyclopts import Parameter
 from plait.cli.options import (
     DeviceOption,
     Flag,
-    OutputOption,
+    PartParameters,
     RowProgress,
     RunParameters,
     Signed,
+    TableOutput,
     WholeNumber,
     say,
 )
@@ -72,12 +73,13 @@ class Limits:
 
 _DEFAULT = Limits()
 _RUN = RunParameters()
+_PARTS = PartParameters()
 
 
 def annotate(
     *reads: Path,
     germline: str,
-    output: OutputOption,
+    output: TableOutput,
     anchors: Path | None = None,
     mate: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
     umi: str | None = None,
@@ -93,6 +95,7 @@ def annotate(
     sheet: Path | None = None,
     device: DeviceOption = "auto",
     run: RunParameters = _RUN,
+    parts: PartParameters = _PARTS,
 ) -> None:
     """Find V, D, J and the junction of every read.
 
@@ -105,7 +108,8 @@ def annotate(
         a species, or files or folders, with commas between; each read is called in the set that it matches
         best.
     output
-        The table of rearrangements to write: .parquet, .tsv, .tsv.gz or .tsv.zst. Its summary stands beside.
+        The table of rearrangements to write: .parquet, .tsv, .tsv.gz or .tsv.zst; or a folder of
+        Parquet parts: NAME/. Its summary stands beside.
     anchors
         CSV table gene,anchor_index[,function] of anchors that replace those of the germline set.
     mate
@@ -147,6 +151,8 @@ def annotate(
         reference is plain Python.
     run
         How the work is done.
+    parts
+        How a folder of parts is cut.
     """
     from plait.reports.repertoire_text import annotation_text, lost_text
     from plait.vdj.reads.annotate_files import FurtherSettings, annotate_files
@@ -180,6 +186,7 @@ def annotate(
             executor=executor,
             resume=run.resume,
             progress=progress,
+            parts=parts.settings,
         )
     print(annotation_text(found, seconds=work_time() - start), end="")
     if (lost := lost_text(found)) is not None:
@@ -217,7 +224,7 @@ def _umis(place: str | None, min_reads: int, ratio: float | None) -> Umis | None
 def alleles(
     *inputs: Path,
     germline: str,
-    output: OutputOption,
+    output: TableOutput,
     extended: Path | None = None,
     anchors: Path | None = None,
     min_clonotypes: WholeNumber = 8,

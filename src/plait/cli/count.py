@@ -15,12 +15,13 @@ from plait.cli.options import (
     ExecutorParameters,
     Flag,
     ModelParameters,
-    OutputOption,
     OverflowOption,
+    PartParameters,
     PathLimits,
     RowProgress,
     RunParameters,
     SheetSource,
+    TableOutput,
     germline_named,
 )
 from plait.lang.compiling import work_time
@@ -29,13 +30,14 @@ _DEFAULT = ModelParameters()
 _LIMITS = PathLimits()
 _HERE = ExecutorParameters()
 _RUN = RunParameters()
+_PARTS = PartParameters()
 _SOURCE = SheetSource()
 
 
 def count(
     *inputs: Path,
     germline: str,
-    output: OutputOption,
+    output: TableOutput,
     anchors: Path | None = None,
     parameters: ModelParameters = _DEFAULT,
     chain: ChainOption = "auto",
@@ -46,6 +48,7 @@ def count(
     min_v_identity: float | None = None,
     device: DeviceOption = "auto",
     run: RunParameters = _RUN,
+    parts: PartParameters = _PARTS,
 ) -> None:
     """Count the recombination paths of every row of one or more tables.
 
@@ -57,7 +60,7 @@ def count(
     germline
         Name of a bundled germline set (see plait germline list), or a file or folder.
     output
-        The table to write: .parquet, .tsv, .tsv.gz or .tsv.zst.
+        The table to write: .parquet, .tsv, .tsv.gz or .tsv.zst; or a folder of Parquet parts: NAME/.
     anchors
         CSV table gene,anchor_index[,function] of anchors that replace those of the germline set.
     parameters
@@ -81,6 +84,8 @@ def count(
         reference is plain Python.
     run
         How the work is done.
+    parts
+        How a folder of parts is cut.
     """
     from plait.reports.count_text import count_text
     from plait.vdj.count_files import count_files
@@ -108,6 +113,7 @@ def count(
             executor=executor,
             resume=run.resume,
             progress=progress,
+            parts=parts.settings,
         )
     print(count_text(counted, seconds=work_time() - start), end="")
 

@@ -111,7 +111,7 @@ def _unexpected(error: Exception) -> int:
 
 
 def _run(words: list[str]) -> int:
-    from cyclopts import CycloptsError
+    from cyclopts import CycloptsError, MissingArgumentError
 
     bad = next((word for word in words if "\0" in word), None)
     if bad is not None:
@@ -127,7 +127,10 @@ def _run(words: list[str]) -> int:
             _show_examples(words)
     except CycloptsError as error:
         chain = " ".join(["plait", *(error.command_chain or ())])
-        _tell(f"{error}".strip().rstrip("."))
+        text = f"{error}".strip().rstrip(".")
+        if isinstance(error, MissingArgumentError) and error.keyword is None:
+            text = text.replace("requires an argument", "is required")
+        _tell(text)
         print(f"See {chain} --help", file=sys.stderr)
         return _WRONG_REQUEST
     return int(result)
@@ -288,8 +291,14 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "plait align queries.fa targets.fa --mode local -o pairs.tsv",
         "plait align queries.fa targets.fa --mode local --best 20 -o best.paf",
         "plait align genomes.fa --score-only --match 1 --mismatch -1",
+        "plait align reads.fq.gz primer.fa --pairs all --mode semiglobal -o primer.sam",
     ),
-    "search": ("plait search queries.fa database.fa --top 20 -o hits.m8",),
+    "search": (
+        "plait search queries.fa database.fa --top 20 -o hits.m8",
+        "plait search genes.fa proteins.fa --translate --columns std,frames",
+        "plait search query.pssm proteins.fa --evalue 1e-3",
+        "plait search primers.fa genomes.fa --mode semiglobal --strand both",
+    ),
     "search index": ("plait search index database.fa -o database.plait",),
     "find": (
         "plait find guides.fa genome.2bit --mismatches 4 --pam NGG -o off-targets.tsv",
@@ -311,6 +320,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "hsi decompress": ("plait hsi decompress scene.c123 -o restored/",),
     "hsi verify": ("plait hsi verify scene.c123 scene.hdr",),
     "hsi info": ("plait hsi info scene.c123",),
+    "hsi read-121": ("plait hsi read-121 scene.aec -o scene.npy --shape 512,614,224 --depth 14",),
     "hsi index": ("plait hsi index scene.c123 -o scene.index",),
     "ldpc decode": ("plait ldpc decode llrs.npy --code c2 --method min-sum -o bits.npy",),
     "ldpc encode": ("plait ldpc encode bits.npy --code ar4ja-1/2-1024 -o words.npy",),
@@ -412,7 +422,12 @@ for _group, _name, _function, _help in (
     (_SEQUENCES, "index", "map:index_reference", "Index a reference for map."),
     (_SEQUENCES, "similar", "search:similar", "Find similar texts by the q-grams that they share."),
     (_SEQUENCES, "fold", "fold:app", "Fold RNA: structures of least energy, and probabilities of pairs."),
-    (_CUBES, "hsi", "hsi:app", "Compress hyperspectral cubes without loss (CCSDS 123), and get them back."),
+    (
+        _CUBES,
+        "hsi",
+        "hsi:app",
+        "Compress hyperspectral cubes (CCSDS 123), without loss or within error limits, and get them back.",
+    ),
     (
         _CUBES,
         "ldpc",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.options import DeviceOption, ThreadsOption, WholeNumber, files_of, say
+from plait.cli.options import DeviceOption, OptionalTable, ThreadsOption, WholeNumber, files_of, say
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural
@@ -33,7 +33,7 @@ def find(
     patterns: str,
     /,
     *texts: Path,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: OptionalTable = None,
     format: FormatOption | None = None,
     errors: Number = None,
     mismatches: Number = None,

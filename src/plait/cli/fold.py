@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from plait.cli.options import DeviceOption, RowProgress, ThreadsOption, WholeNumber, files_of, say
+from plait.cli.options import (
+    DeviceOption,
+    OptionalTable,
+    RowProgress,
+    ThreadsOption,
+    WholeNumber,
+    files_of,
+    say,
+)
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 
@@ -124,7 +132,7 @@ def fold(
     sequences: Path,
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: OptionalTable = None,
     format: FormatOption | None = None,
     probabilities: Flag = False,
     centroid: Flag = False,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from plait.cli.options import Bar, Flag, OutputOption, Signed, ThreadsOption, WholeNumber, say
-from plait.errors import InvalidInput
+from plait.cli.options import Bar, DeviceOption, Flag, OutputOption, Signed, ThreadsOption, WholeNumber, say
+from plait.errors import FormatError, InvalidInput
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import aligned
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from plait.formats.cubes.files import RawShape
 
 # Written out here, so that help and checks of options need not load what the words mean.
-PresetOption = Literal["fast", "default", "best"]
+PresetOption = Literal["fast", "default", "best", "auto"]
 FormatOption = Literal["envi", "npy", "raw", "geotiff", "netcdf"]
 ByteOrderOption = Literal["little", "big"]
 ModeOption = Literal["full", "reduced"]
@@ -30,7 +31,7 @@ OrderOption = Literal["bi", "bsq"]
 SignedNumber = Annotated[WholeNumber | None, Signed]
 Number = WholeNumber | None
 #: Options that are no parameters of the header.
-_NOT_NAMED = ("parameters", "any_reference_interval")
+_NOT_NAMED = ("parameters", "any_reference_interval", "max_error", "relative_error")
 
 
 def _shape_of(text: str) -> tuple[int, int, int]:
@@ -131,6 +132,12 @@ class HeaderOptions:
         B, bytes of an output word: 1 to 8.
     user_field
         The byte of the header that users may give a meaning to.
+    max_error
+        Near-lossless, of 123.0-B-2: no sample changes by more than this whole number. A file of whole
+        numbers: one for each band.
+    relative_error
+        Near-lossless, of 123.0-B-2: no sample changes by more than this share of what is predicted for it,
+        such as 0.01 or 1%. A file of such: one for each band. With --max-error, both hold.
     """
 
     parameters: Path | None = None
@@ -155,6 +162,8 @@ class HeaderOptions:
     interleaving_depth: Number = None
     output_word_size: Number = None
     user_field: Number = None
+    max_error: str | None = None
+    relative_error: str | None = None
 
     def given(self) -> dict[str, Any]:
         """The parameters that are asked for, by name."""
@@ -162,7 +171,35 @@ class HeaderOptions:
 
         found = {} if self.parameters is None else read_parameters(self.parameters)
         named = {name: value for name, value in asdict(self).items() if name not in _NOT_NAMED}
+        named["max_error"] = _limits("--max-error", self.max_error, int, "a whole number such as 3")
+        shares = "a share such as 0.01 or 1%"
+        named["relative_error"] = _limits("--relative-error", self.relative_error, _share, shares)
         return found | {name: value for name, value in named.items() if value is not None}
+
+
+def _share(word: str) -> float:
+    return float(word[:-1]) / 100 if word.endswith("%") else float(word)
+
+
+def _limits(option: str, text: str | None, of: Callable[[str], Any], expected: str) -> Any:
+    """An error limit, or those of each band in a file."""
+    if text is None:
+        return None
+    with suppress(ValueError):
+        return of(text)
+    path = Path(text)
+    try:
+        words = path.read_text(encoding="utf-8").split()
+    except (OSError, UnicodeDecodeError) as error:
+        told = f"{expected}, or a text file with one for each band"
+        raise InvalidInput(option, found=repr(text), expected=told) from error
+    found = []
+    for number, word in enumerate(words, 1):
+        try:
+            found.append(of(word))
+        except ValueError as error:
+            raise FormatError(text, found=f"{word[:40]!r} as limit {number}", expected=expected) from error
+    return tuple(found)
 
 
 def dynamic_range_of(text: str) -> int | None:
@@ -185,7 +222,7 @@ def tables_in(parameters: Path | None) -> dict[str, Any]:
 
 app = App(
     name="hsi",
-    help="Compress hyperspectral cubes without loss (CCSDS 123), and get them back.",
+    help="Compress hyperspectral cubes (CCSDS 123), without loss or within error limits, and get them back.",
     version_flags=[],
 )
 
@@ -220,6 +257,7 @@ def compress(
     raw: RawOptions = _RAW,
     header: HeaderOptions = _HEADER,
     threads: ThreadsOption = None,
+    device: DeviceOption = "auto",
 ) -> None:
     """Compress a cube into a CCSDS 123 stream, or a container of blocks.
 
@@ -233,7 +271,8 @@ def compress(
     output
         The compressed cube, such as scene.c123.
     preset
-        How much time to spend for a smaller stream.
+        How much time to spend for a smaller stream; auto compresses a sample of the cube in some forty ways,
+        and may choose sample representatives, which are of 123.0-B-2.
     dynamic_range
         D, bits of a sample; auto: as many as the samples need, for which the cube is read twice.
     blocks
@@ -251,6 +290,9 @@ def compress(
         Parameters of the stream.
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    device
+        auto, cpu, cuda or cuda:N. GPUs make band-interleaved streams of the sample-adaptive coder; auto uses
+        one if there is one, for cubes of four million samples and more.
     """
     from plait.hyperspectral.files import compress_file
 
@@ -271,14 +313,17 @@ def compress(
             interoperable=not header.any_reference_interval,
             threads=threads,
             progress=progress,
+            device=device,
         )
     for note in done.notes:
         say(f"note: {cube}: {note}")
     found = done.summary
     plain = found.samples * done.layout.dtype.itemsize
+    limits = found.parameters.near_lossless
+    limited = "" if limits is None else f", near-lossless ({limits})"
     say(
         f"{done.layout.describe()}: {found.compressed_bytes:,} bytes, {found.bits_per_sample:.3f} bits a "
-        f"sample, {plain / found.compressed_bytes:.2f}:1, {_speed(found.samples, start)}; {output}"
+        f"sample, {plain / found.compressed_bytes:.2f}:1{limited}, {_speed(found.samples, start)}; {output}"
     )
 
 
@@ -295,6 +340,7 @@ def decompress(
     parameters: Path | None = None,
     force: Flag = False,
     threads: ThreadsOption = None,
+    device: DeviceOption = "auto",
 ) -> None:
     """Decompress a cube.
 
@@ -321,6 +367,9 @@ def decompress(
         Write over files that are there already.
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    device
+        auto, cpu, cuda or cuda:N. GPUs read plain streams of the sample-adaptive coder in the order of pixels
+        (BIP) whose side index is given, if it is that of four million samples or more.
     """
     from plait.hyperspectral.files import decompress_file
 
@@ -337,6 +386,7 @@ def decompress(
             overwrite=force,
             threads=threads,
             progress=progress,
+            device=device,
         )
     say(f"{layout.describe()} {_speed(layout.samples, start)}; {output}")
 
@@ -347,7 +397,9 @@ def info(
     /,
     *,
     json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    html: Path | None = None,
     parameters: Path | None = None,
+    threads: ThreadsOption = None,
 ) -> None:
     """Print what the header of a compressed cube says, and what it came from.
 
@@ -357,12 +409,24 @@ def info(
         The compressed cube.
     json_
         Print JSON; its parameters can be given to plait hsi compress --parameters.
+    html
+        Decode it, and write a page with a quick look in colour, statistics of each band and its bits.
     parameters
         JSON file with tables that the stream uses and does not carry.
+    threads
+        Number of threads, for the page; otherwise PLAIT_THREADS, otherwise the processors one may use.
     """
     from plait.hyperspectral.files import describe
 
-    found = describe(stream, tables=tables_in(parameters))
+    tables = tables_in(parameters)
+    found = describe(stream, tables=tables)
+    if html is not None:
+        from plait.formats.atomic import check_not_input
+        from plait.reports.cube_page import write_cube_page
+
+        check_not_input(html, [stream])
+        with _SampleProgress("looking") as progress:
+            write_cube_page(stream, html, threads=threads, progress=progress, **tables)
     print(json.dumps(found, indent=2) if json_ else stream_text(found))
 
 
@@ -379,6 +443,7 @@ def verify(
 ) -> int:
     """Decode a compressed cube, and compare it with its checksums, or with the original.
 
+    A near-lossless cube is compared with the original within its error limits, and its errors are printed.
     The exit status is 0 if all is right, 1 if something differs, and 2 if a file cannot be read.
 
     Parameters
@@ -411,8 +476,13 @@ def verify(
         )
     for line in found.faults:
         print(f"{stream}: {line}")
+    if found.errors is not None:
+        for line in found.errors.lines():
+            print(f"{stream}: {line}")
     if not found.faults:
         told = "decodes, and its checksums agree" if original is None else f"the same as {original}"
+        if found.errors is not None:
+            told = f"within its error limits of {original}"
         print(f"{stream}: {told if found.unknown is None else f'decodes; {found.unknown}'}")
     return int(bool(found.faults))
 
@@ -440,7 +510,7 @@ def index(
         JSON file with tables that the stream uses and does not carry.
     """
     from plait.formats.atomic import check_not_input
-    from plait.hyperspectral.streams import make_index
+    from plait.hyperspectral.writing import make_index
 
     check_not_input(output, [stream])
     with _SampleProgress("indexing") as progress:
@@ -451,6 +521,72 @@ def index(
             tables=tables_in(parameters),
             progress=progress,
         )
+
+
+@app.command(name="read-121")
+def read_121(
+    stream: Path,
+    /,
+    *,
+    output: OutputOption,
+    shape: str,
+    depth: WholeNumber,
+    interleave: str = "bsq",
+    block_size: WholeNumber = 16,
+    reference_interval: WholeNumber = 128,
+    signed: Flag = False,
+    plain: Flag = False,
+    padded: Flag = False,
+    restricted: Flag = False,
+    force: Flag = False,
+) -> None:
+    """Decompress a stream of CCSDS 121.0, such as libaec writes, into the file of a cube.
+
+    The stream has no header: all of it has to be said. It is read into memory.
+
+    Parameters
+    ----------
+    stream
+        The stream.
+    output
+        The file to write: .npy, .tif, .nc, .hdr for ENVI; any other is written as ENVI data with a header.
+    shape
+        ROWS,COLUMNS,BANDS.
+    depth
+        n, bits of a sample: 1 to 32.
+    interleave
+        Order of the samples: bsq, bil or bip.
+    block_size
+        J, samples of a block: 8, 16, 32 or 64.
+    reference_interval
+        r, blocks from one reference sample to the next: 1 to 4096.
+    signed
+        Samples are signed.
+    plain
+        Samples were not predicted from the one before.
+    padded
+        Each reference interval begins at a byte.
+    restricted
+        The restricted set of code options was used, of up to 4 bits.
+    force
+        Write over files that are there already.
+    """
+    from plait.hyperspectral.ccsds121 import RiceParameters, decompress_rice_file
+
+    start = work_time()
+    parameters = RiceParameters(
+        depth=depth,
+        block_size=block_size,
+        reference_interval=reference_interval,
+        signed=signed,
+        preprocessed=not plain,
+        padded=padded,
+        restricted=restricted,
+    )
+    layout = decompress_rice_file(
+        stream, output, parameters, shape=_shape_of(shape), interleave=interleave, overwrite=force
+    )
+    say(f"{layout.describe()} {_speed(layout.samples, start)}; {output}")
 
 
 #: Lists of wavelengths are as wide as they like.
@@ -468,6 +604,8 @@ def stream_text(found: Mapping[str, Any]) -> str:
     kind = "a plain stream" if found["kind"] == "stream" else f"a container of {found['blocks']:,} blocks"
     if found["checksums"]:
         kind += " with checksums"
+    if "near_lossless" in found:
+        kind += f", near-lossless ({found['near_lossless']})"
     signed = "signed" if found["signed"] else "unsigned"
     lines = [
         f"{found['path']}: {kind}, {found['bytes']:,} bytes, {found['bits_per_sample']:.3f} bits a sample",
@@ -487,7 +625,7 @@ def stream_text(found: Mapping[str, Any]) -> str:
 
 def _value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_value(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {_value(one)}" for name, one in value.items() if one is not None)
     if isinstance(value, list | tuple):
         return f"a table of {len(value):,}"
     return str(value)

@@ -10,6 +10,7 @@ from plait.cli.options import (
     DeviceOption,
     Flag,
     OptionalOutput,
+    OptionalTable,
     Signed,
     ThreadsOption,
     WholeNumber,
@@ -29,7 +30,7 @@ FormatOption = Literal["bam", "sam", "paf", "parquet"]
 
 def map_reads(
     *files: Path,
-    output: OptionalOutput = None,
+    output: OptionalTable = None,
     mate: tuple[Path, ...] = (),
     errors: Annotated[WholeNumber | None, Signed] = None,
     error_rate: Annotated[float | None, Signed] = None,

@@ -16,9 +16,11 @@ from plait.cli.options import (
     Flag,
     JunctionSource,
     OutputOption,
+    PartParameters,
     RowProgress,
     RunParameters,
     Signed,
+    TableOutput,
     ThreadsOption,
     WholeNumber,
     germline_named,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from plait.vdj.model import InferenceProgress, RecombinationModel
 
 _RUN = RunParameters()
+_PARTS = PartParameters()
 _SOURCE = JunctionSource()
 
 
@@ -62,7 +65,7 @@ class GivenModel:
 def pgen(
     *inputs: Path,
     given: GivenModel,
-    output: OutputOption,
+    output: TableOutput,
     of: Literal["auto", "nt", "aa", "nt,aa", "motif"] = "auto",
     calls: CallsOption = "ignore",
     log10: Flag = False,
@@ -70,6 +73,7 @@ def pgen(
     source: JunctionSource = _SOURCE,
     device: DeviceOption = "auto",
     run: RunParameters = _RUN,
+    parts: PartParameters = _PARTS,
 ) -> None:
     """Compute the generation probability of every row of one or more tables.
 
@@ -80,7 +84,8 @@ def pgen(
     given
         The recombination model.
     output
-        The table to write: .parquet, .tsv, .tsv.gz or .tsv.zst. Its summary stands beside.
+        The table to write: .parquet, .tsv, .tsv.gz or .tsv.zst, with its summary beside; or a
+        folder of Parquet parts: NAME/.
     of
         Of the nucleotides (nt), of the amino acids (aa, which are translated where the table lacks them), of
         both (nt,aa), or of motifs of amino acids in the column of amino acids (motif: [..] is one of several,
@@ -102,6 +107,8 @@ def pgen(
         reference is plain Python.
     run
         How the work is done.
+    parts
+        How a folder of parts is cut.
     """
     from plait.reports.model_text import pgen_text
     from plait.vdj.model.pgen import pgen_files
@@ -126,6 +133,7 @@ def pgen(
             executor=executor,
             resume=run.resume,
             progress=progress,
+            parts=parts.settings,
         )
     print(pgen_text(made, calls=calls, seconds=work_time() - start), end="")
 
@@ -133,12 +141,13 @@ def pgen(
 def scenarios(
     *inputs: Path,
     given: GivenModel,
-    output: OutputOption,
+    output: TableOutput,
     best: WholeNumber = 10,
     posteriors: Flag = False,
     calls: CallsOption = "ignore",
     source: JunctionSource = _SOURCE,
     run: RunParameters = _RUN,
+    parts: PartParameters = _PARTS,
 ) -> None:
     """List the most probable ways in which every row of one or more tables was made.
 
@@ -149,8 +158,8 @@ def scenarios(
     given
         The recombination model.
     output
-        The table to write, one row per scenario: .parquet, .tsv, .tsv.gz or .tsv.zst. Its summary stands
-        beside.
+        The table to write, one row per scenario: .parquet, .tsv, .tsv.gz or .tsv.zst, with
+        its summary beside; or a folder of Parquet parts: NAME/.
     best
         Most scenarios of a row.
     posteriors
@@ -163,6 +172,8 @@ def scenarios(
         What the inputs are.
     run
         How the work is done.
+    parts
+        How a folder of parts is cut.
     """
     from plait.reports.model_text import pgen_text, scenario_text
     from plait.vdj.model.pgen import posterior_files
@@ -181,6 +192,7 @@ def scenarios(
             "executor": executor,
             "resume": run.resume,
             "progress": progress,
+            "parts": parts.settings,
         }
         if posteriors:
             told = posterior_files(tables, output, found, **options)
@@ -194,11 +206,12 @@ def scenarios(
 def generate(
     *,
     given: GivenModel,
-    output: OutputOption,
+    output: TableOutput,
     count: Annotated[WholeNumber, Parameter(name=["--count", "-n"], allow_leading_hyphen=True)],
     seed: Annotated[WholeNumber, Signed] = 0,
     keep: Literal["productive", "all"] = "productive",
     run: RunParameters = _RUN,
+    parts: PartParameters = _PARTS,
 ) -> None:
     """Draw junctions from a recombination model, with how each of them was made.
 
@@ -207,7 +220,7 @@ def generate(
     given
         The recombination model.
     output
-        The table to write: .parquet, .tsv, .tsv.gz or .tsv.zst.
+        The table to write: .parquet, .tsv, .tsv.gz or .tsv.zst; or a folder of Parquet parts: NAME/.
     count
         Number of junctions.
     seed
@@ -216,6 +229,8 @@ def generate(
         Junctions in frame, without stop codon, from Cys to Phe or Trp; or all.
     run
         How the work is done.
+    parts
+        How a folder of parts is cut.
     """
     from plait.vdj.model.sampling import generate_file
 
@@ -231,6 +246,7 @@ def generate(
             executor=executor,
             resume=run.resume,
             progress=lambda rows: bar.show(rows, "{:,.0f}/s", rows, count),
+            parts=parts.settings,
         )
     seconds = work_time() - start
     rate = f", {made.rows / seconds:,.0f} rows/s" if made.rows else ""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from plait.formats.layouts import LayoutChoice
+    from plait.formats.tables import PartSettings
     from plait.lang.ahead import Ahead
     from plait.run.executor import Executor
     from plait.vdj.germline import GermlineSet
@@ -238,15 +239,24 @@ def _device(kind: object, tokens: Sequence[Token]) -> str:
     return name
 
 
+def _table_output(kind: object, tokens: Sequence[Token]) -> Path | str:
+    name = tokens[0].value
+    return name if name.endswith("/") or "://" in name else Path(name)
+
+
 #: Groups of options, which help shows in the order of the alphabet, below those of the command alone.
 INPUTS: Final = "What the inputs are"
 PATHS: Final = "Path-counting model"
 MODEL: Final = "Recombination model"
 MACHINE: Final = "Where it runs"
+PARTS: Final = "Folders of parts (-o NAME/)"
 DeviceOption = Annotated[str, Parameter(converter=_device, group=MACHINE)]
 WholeNumber = Annotated[int, Parameter(converter=_whole_number)]
 ThreadsOption = Annotated[WholeNumber | None, Parameter(group=MACHINE)]
 OutputOption = Annotated[Path, Parameter(name=["--output", "-o"])]
+#: Of tables: a folder of parts keeps the slash in which it ends, an address its own.
+TableOutput = Annotated[Path | str, Parameter(name=["--output", "-o"], converter=_table_output)]
+OptionalTable = Annotated[Path | str | None, Parameter(name=["--output", "-o"], converter=_table_output)]
 OptionalOutput = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 KindOption = Literal["protein", "dna"]
 Flag = Annotated[bool, Parameter(negative="")]
@@ -531,6 +541,30 @@ class RunParameters(ExecutorParameters):
     def open(self, threads: int | None = None) -> AbstractContextManager[Executor]:
         """The executor they ask for, with their threads."""
         return super().open(self.threads if threads is None else threads)
+
+
+@Parameter(name="*", group=PARTS)
+@dataclass(frozen=True, kw_only=True)
+class PartParameters:
+    """Options of outputs that are folders of parts: their names end in a slash.
+
+    Attributes
+    ----------
+    partition
+        Column of text by whose values the rows are put into folders of their own, as subject_id.
+    part_rows
+        Rows of a part; otherwise 262144, or half as many from text, and fewer where rows are long.
+    """
+
+    partition: str | None = None
+    part_rows: Annotated[WholeNumber | None, Signed] = None
+
+    @property
+    def settings(self) -> PartSettings:
+        """The settings they ask for."""
+        from plait.formats.tables import PartSettings
+
+        return PartSettings(self.partition, self.part_rows)
 
 
 #: What stands for standard input or output.

@@ -7,13 +7,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.options import OutputOption, RowProgress, SheetSource, Source, WholeNumber, model_named
+from plait.cli.options import RowProgress, SheetSource, Source, TableOutput, WholeNumber, model_named
 from plait.errors import InvalidInput
 
 _SOURCE = SheetSource()
 
 
-def cells(*inputs: Path, output: OutputOption, source: SheetSource = _SOURCE) -> None:
+def cells(*inputs: Path, output: TableOutput, source: SheetSource = _SOURCE) -> None:
     """Pair the chains of every cell.
 
     Parameters
@@ -42,7 +42,7 @@ _TABLES = Source()
 
 def diversity(
     *inputs: Path,
-    output: OutputOption,
+    output: TableOutput,
     rarefaction: Path | None = None,
     spectratypes: Path | None = None,
     usage: Path | None = None,
@@ -128,7 +128,7 @@ def diversity(
 def neighbours(
     queries: Path,
     *inputs: Path,
-    output: OutputOption,
+    output: TableOutput,
     model: str | None = None,
     control: Annotated[tuple[Path, ...], Parameter(negative="", consume_multiple=True)] = (),
     key: str = "cdr3aa+v+j",

@@ -15,6 +15,7 @@ from plait.cli.options import (
     Flag,
     KindOption,
     OptionalOutput,
+    OptionalTable,
     Signed,
     ThreadsOption,
     WholeNumber,
@@ -27,12 +28,17 @@ from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural
 
 if TYPE_CHECKING:
-    from plait.align.search import SearchSummary
+    from plait.align.hits import SearchSummary
 
     SearchOptions = SearchSettings
 else:
     SearchOptions = options_of(
-        SearchSettings, "Scores and hits", matrix=str | None, device=DeviceOption, threads=ThreadsOption
+        SearchSettings,
+        "Scores and hits",
+        matrix=str | None,
+        free_ends=str | None,
+        device=DeviceOption,
+        threads=ThreadsOption,
     )
 
 app = App(name="search", help_format="markdown", version_flags=[])
@@ -49,7 +55,7 @@ def search(
     query: Path,
     /,
     *database: Path,
-    output: OptionalOutput = None,
+    output: OptionalTable = None,
     format: FormatOption | None = None,
     columns: str | None = None,
     settings: SearchOptions = _DEFAULT,
@@ -61,8 +67,9 @@ def search(
     Parameters
     ----------
     query
-        FASTA file of what to search for: plain, .gz or .zst; - for standard input. A file called index is
-        written ./index.
+        FASTA file of what to search for, a position-specific matrix of PSI-BLAST (-out_ascii_pssm) or a
+        HMMER3 profile, of which the match states count: plain, .gz or .zst; - for standard input. A file
+        called index is written ./index.
     database
         A packed database (see plait search index), or FASTA files, of which one may be -.
     output
@@ -74,13 +81,14 @@ def search(
     columns
         Columns by BLAST's names, with commas between: qseqid, sseqid, pident, length, mismatch, gapopen,
         qstart, qend, sstart, send, evalue, bitscore (these are the usual ones), score, qlen, slen, nident,
-        positive, ppos, gaps, qcovs, qcovhsp, qseq, sseq, btop, cigar, sstrand, stitle.
+        positive, ppos, gaps, qcovs, qcovhsp, qseq, sseq, btop, cigar, sstrand, qframe, sframe, frames,
+        stitle; std stands for the usual ones.
     settings
         What is searched for, and how.
     """
     if not database:
         raise InvalidInput("database", found="none", expected="a packed database, or FASTA files")
-    from plait.align.search import search_files
+    from plait.align.hits import search_files
 
     start = work_time()
     with files_of([query, *database]) as files, CellProgress("searching") as progress:
@@ -114,6 +122,7 @@ def index(
     kind: KindOption | None = None,
     check: Flag = False,
     allow_duplicate_names: Flag = False,
+    mask_lower_case: Flag = False,
 ) -> None:
     """Pack FASTA files into a database that a search need not read whole.
 
@@ -129,13 +138,19 @@ def index(
         Compare the checksums of all parts of the database, once it is written or of those that are there.
     allow_duplicate_names
         Take files in which several sequences have one name.
+    mask_lower_case
+        Take lower-case letters as X, those of nucleotides as N.
     """
     from plait.align.database import DatabaseFile, build_database, open_database
 
     databases: list[DatabaseFile]
     if output is not None:
         built = build_database(
-            inputs, output, kind=kind or "auto", allow_duplicate_names=allow_duplicate_names
+            inputs,
+            output,
+            kind=kind or "auto",
+            allow_duplicate_names=allow_duplicate_names,
+            mask_lower_case=mask_lower_case,
         )
         databases = [built]
     elif check and inputs:
@@ -156,7 +171,7 @@ def similar(
     targets: Path | None = None,
     /,
     *,
-    output: OptionalOutput = None,
+    output: OptionalTable = None,
     q: Annotated[WholeNumber, Parameter(name=["--q", "-q"], allow_leading_hyphen=True)] = 4,
     at_least: Annotated[float | None, Signed] = None,
     nearest: Annotated[WholeNumber | None, Signed] = None,

@@ -12,10 +12,10 @@ from plait.cli.options import (
     DeviceOption,
     ExecutorParameters,
     Flag,
-    OutputOption,
     RowProgress,
     SheetSource,
     Signed,
+    TableOutput,
     WholeNumber,
     model_named,
 )
@@ -80,7 +80,7 @@ _SOURCE = SheetSource()
 
 def sharing(
     *inputs: Path,
-    output: OutputOption,
+    output: TableOutput,
     key: str = "cdr3nt+v+j",
     subject: str | None = None,
     list_subjects: Flag = False,

@@ -16,6 +16,7 @@ from plait.cli.options import (
     OptionalOutput,
     OutputOption,
     Signed,
+    TableOutput,
     ThreadsOption,
     WholeNumber,
     files_of,
@@ -131,6 +132,7 @@ def simulate(
     errors: Number = 100,
     seed: Number = 1,
     output: OptionalOutput = None,
+    figure: Path | None = None,
     decoder: DecoderOptions = _DECODER,
 ) -> None:
     """Send random words over a channel with white Gaussian noise, and tell the rates of errors.
@@ -149,15 +151,22 @@ def simulate(
         Which words and noise.
     output
         A table to write, .tsv or .parquet; otherwise standard output.
+    figure
+        Curves of both rates with their intervals, .png or .svg (needs plait[report]).
     decoder
         How words are decoded.
     """
     from plait.ldpc.files import simulate_file
+    from plait.reports.error_rates import check_figure, error_rate_figure, write_figure
 
+    if figure is not None:
+        check_figure(figure)
     start = work_time()
     found = simulate_file(
         output, code=code, ebn0=ebn0, words=words, errors=errors, seed=seed, **asdict(decoder)
     )
+    if figure is not None:
+        write_figure(error_rate_figure(found, code), figure)
     say(f"{int(found.words.sum()):,} words in {work_time() - start:.2f} s")
 
 
@@ -233,11 +242,12 @@ def hidden_states(
     observations: Path,
     /,
     *,
-    output: OutputOption,
+    output: TableOutput,
     what: Literal["best", "sum", "count", "posterior"] = "best",
     beam: Annotated[float | None, Signed] = None,
     active: Maybe = None,
     threads: ThreadsOption = None,
+    device: DeviceOption = "auto",
 ) -> None:
     """Decode sequences with a hidden Markov model, or with a weighted graph: best paths, sums, counts.
 
@@ -259,6 +269,8 @@ def hidden_states(
         Graphs: keep at most so many states of a frame.
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    device
+        auto, cpu or cuda: best paths and sums of many sequences of a model; the answers are the same.
     """
     from plait.states.files import decode_file
 
@@ -270,6 +282,7 @@ def hidden_states(
         beam=math.inf if beam is None else beam,
         most=active,
         threads=threads,
+        device=device,
     )
     say(f"{plural(sequences, 'sequence')}, {plural(rows, 'row')} in {output}")
 
@@ -278,7 +291,7 @@ def episodes(
     events: Path,
     /,
     *,
-    output: OutputOption,
+    output: TableOutput,
     window: Annotated[tuple[str, ...], Parameter(negative="", allow_leading_hyphen=True)] = (),
     support: Maybe = None,
     max_size: Number = 6,

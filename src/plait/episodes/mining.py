@@ -33,9 +33,8 @@ from numpy.typing import NDArray
 from plait._version import __version__
 from plait.errors import FormatError, InvalidInput, in_range
 from plait.formats.atomic import check_output
-from plait.formats.compression import FileKind, read_text, sniff
-from plait.formats.delimited import DelimitedFile
-from plait.formats.parquet import ParquetInput
+from plait.formats.compression import read_text
+from plait.formats.rearrangements import open_columns
 from plait.formats.tables import open_table, table_suffix
 from plait.lang.algebras import MaxPlus, SaturatingCount, choice
 from plait.lang.compile import by_type_of, kernel, shared
@@ -75,6 +74,9 @@ class _Steps(NamedTuple):
     types: Any
     windows: Any
     bounds: Any
+
+    def rows(self, which: Any) -> _Steps:
+        return _Steps(self.types[which], self.windows[which], self.bounds)
 
 
 def _newest(alg: Any, running: Any, old: Any, new: Any) -> Any:
@@ -372,10 +374,14 @@ def _mined(
     frequent = _Frequent(_Steps(kinds[:, None], np.empty((kinds.size, 0), np.int32), bounds), kinds, kinds)
     blocks, total = iter([frequent]), kinds.size
     tables, levels = [], []
+
+    def counted(block: _Frequent) -> tuple[_Frequent, NDArray[Any]]:
+        return block, _counted(_LATEST, events.stream, block.steps)
+
     for size in range(1, max_size + 1):
         begun, done = time.perf_counter(), 0
         kept, answers = [], []
-        for block, found in _by_blocks(executor, _LATEST, events.stream, blocks):
+        for block, found in executor.map(counted, blocks):
             done += len(found)
             often = found[:, 0] >= support
             kept.append(block.rows(often))
@@ -384,7 +390,7 @@ def _mined(
                 progress(size, done, total)
             _check_number(sum(map(len, answers)), size, support)
         frequent = _Frequent.joined(kept)
-        tables.append(_as_table(events, frequent, np.concatenate(answers), executor))
+        tables.append(_as_table(events, frequent.steps, np.concatenate(answers), executor))
         levels.append(Level(size, total, len(tables[-1]), time.perf_counter() - begun))
         blocks, total = frequent.candidates(len(bounds), size)
         if not total:
@@ -443,9 +449,8 @@ def _listed(read: Callable[[], _Events], episodes: Sequence[str], threads: int |
         steps = np.array([[windows.index(w) for w in parsed[k][1]] for k in of_size], np.int32)
         steps = steps.reshape(len(of_size), size - 1)
         order = np.lexsort([*steps.T[::-1], *kinds.T[::-1]])
-        listed = _Frequent(_Steps(kinds[order], steps[order], np.array(windows).reshape(-1, 2)), order, order)
-        pieces = (listed.rows(slice(k, k + _BLOCK)) for k in range(0, order.size, _BLOCK))
-        answers = np.concatenate([f for _, f in _by_blocks(executor, _LATEST, events.stream, pieces)])
+        listed = _Steps(kinds[order], steps[order], np.array(windows).reshape(-1, 2))
+        answers = _by_blocks(executor, _LATEST, events.stream, listed)
         tables.append(_as_table(events, listed, answers, executor))
         rows += [of_size[k] for k in order]
         levels.append(Level(size, order.size, int((answers[:, 0] > 0).sum()), time.perf_counter() - begun))
@@ -460,8 +465,7 @@ class _Frequent(NamedTuple):
     ends: Any
 
     def rows(self, which: Any) -> _Frequent:
-        steps = _Steps(self.steps.types[which], self.steps.windows[which], self.steps.bounds)
-        return _Frequent(steps, self.begins[which], self.ends[which])
+        return _Frequent(self.steps.rows(which), self.begins[which], self.ends[which])
 
     @classmethod
     def joined(cls, parts: Sequence[_Frequent]) -> _Frequent:
@@ -493,22 +497,22 @@ class _Frequent(NamedTuple):
         return map(block, range(0, total, _BLOCK)), total
 
 
-def _by_blocks(
-    executor: LocalExecutor, alg: Any, stream: _Stream, blocks: Iterator[_Frequent]
-) -> Iterator[tuple[_Frequent, NDArray[Any]]]:
-    return executor.map(lambda block: (block, _counted(alg, stream, block.steps)), blocks)
+def _by_blocks(executor: LocalExecutor, alg: Any, stream: _Stream, steps: _Steps) -> NDArray[Any]:
+    """Answers for episodes, at least one."""
+    pieces = (steps.rows(slice(k, k + _BLOCK)) for k in range(0, len(steps.types), _BLOCK))
+    return np.concatenate([*executor.map(partial(_counted, alg, stream), pieces)])
 
 
-def _as_table(events: _Events, found: _Frequent, answers: NDArray[Any], executor: LocalExecutor) -> pa.Table:
-    types, windows, bounds = found.steps
+def _as_table(events: _Events, steps: _Steps, answers: NDArray[Any], executor: LocalExecutor) -> pa.Table:
+    types, windows, bounds = steps
     names = pa.array(events.names, pa.large_string())
     arrows = pa.array([f" -({low:.15g},{high:.15g}]-> " for low, high in bounds.tolist()], pa.large_string())
     parts = [names.take(pa.array(types[:, 0]))]
     for k in range(windows.shape[1]):
         parts += [arrows.take(pa.array(windows[:, k])), names.take(pa.array(types[:, k + 1]))]
-    pieces = (found.rows(slice(k, k + _BLOCK)) for k in range(0, len(types), _BLOCK))
-    every = [f[:, 0] for _, f in _by_blocks(executor, _NUMBER, events.stream, pieces)]
-    chains = np.concatenate([np.empty(0, np.int64), *every])
+    chains = np.empty(0, np.int64)
+    if len(types):
+        chains = _by_blocks(executor, _NUMBER, events.stream, steps)[:, 0]
     counts = answers[:, 0].astype(np.int64)
     return pa.table(
         {
@@ -594,8 +598,7 @@ def read_events(
     FormatError
         If it is no such file, or lacks a column.
     """
-    kind = sniff(path)
-    file = ParquetInput(path) if kind is FileKind.PARQUET else DelimitedFile(path, kind)
+    file = open_columns(path)
     missing = [name for name in (types, times) if name not in file.schema.names]
     if missing:
         raise FormatError(

@@ -14,7 +14,7 @@ import shutil
 import stat
 import sys
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
@@ -141,14 +141,15 @@ def write_json(path: str | os.PathLike[str], content: Mapping[str, object]) -> N
 
 
 def check_output(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
-    """Check, before long work, that an output can be written.
+    """Check, before long work, that an output can be written; folders of parts are checked when opened.
 
     InvalidInput if it is one of the inputs, a directory or a device, or its folder does not exist;
     FormatError if the folder cannot be written.
     """
     check_not_input(path, inputs)
-    with AtomicFile(path, durable=False) as file:
-        file.discard()
+    if not os.fspath(path).endswith("/"):
+        with AtomicFile(path, durable=False) as file:
+            file.discard()
 
 
 def check_not_input(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
@@ -364,6 +365,96 @@ class HiddenOutput(WholeOrNot):
         self._held.discard()
 
 
+class AtomicFolder(WholeOrNot):
+    """A folder that appears under its name only when it is complete, in the place of an older one.
+
+    `prepared`, called `NAME.unfinished`, is where to write until then; with `resume` it may hold what an
+    earlier run has left, otherwise that is removed, and after an error all is, unless `keep` says that it
+    will be wanted. A lock keeps two runs from writing one folder. `replaceable` and `left` say whether what a
+    folder of the one and the other name holds may be replaced. InvalidInput if it may not, a name is that of
+    a file, or another run is writing; FormatError if it cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        replaceable: Callable[[Path], bool],
+        left: Callable[[Path], bool],
+        resume: bool = False,
+        keep: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.path = Path(path)
+        self._target = Path(os.path.realpath(path))
+        self._keep = keep
+        if not self._target.parent.is_dir():
+            raise _no_folder(self.path, "", "a folder name", self._target.parent)
+        name = self._target.name
+        self.prepared = self._target.with_name(f"{name}.unfinished")
+        self._older, self._locked = (self._target.with_name(f".{name}.{end}") for end in ("replaced", "lock"))
+        with output_errors(path):
+            self._lock = _open_locked(self.path, self._locked)
+            try:
+                self._mend()
+                for folder, ours in ((self._target, replaceable), (self.prepared, left)):
+                    if os.path.lexists(folder) and not folder.is_dir():
+                        raise bad_output(folder, ", which is a file", "the name of a folder")
+                    if folder.is_dir() and any(folder.iterdir()) and not ours(folder):
+                        hint = "it is left as it is; choose another folder"
+                        raise bad_output(
+                            folder, ", which holds something else", "a new or empty folder", hint
+                        )
+                if self.prepared.is_dir() and not resume:
+                    shutil.rmtree(self.prepared)
+                self.prepared.mkdir(exist_ok=True)
+            except BaseException:
+                self._release()
+                raise
+
+    def __del__(self) -> None:
+        """Give the name back where a signal has kept that from being done."""
+        if hasattr(self, "_lock"):
+            self._release()
+
+    def _mend(self) -> None:
+        """Put back, or remove, an older folder that a run which was killed had moved away."""
+        if self._older.is_dir():
+            if os.path.lexists(self._target):
+                shutil.rmtree(self._older)
+            else:
+                os.rename(self._older, self._target)
+
+    def close(self) -> None:
+        """Make the folder appear under its name."""
+        replaces = self._target.is_dir() and any(self._target.iterdir())
+        with output_errors(self.path):
+            try:
+                if self._target.is_dir():
+                    os.rename(self._target, self._older)
+                os.rename(self.prepared, self._target)
+                sync_folder(self._target.parent)
+            finally:
+                self._mend()
+        self._release()
+        if replaces:
+            tell_replaced(self.path)
+
+    def discard(self) -> None:
+        """Remove what is unfinished, unless it is kept; an older folder stays as it was."""
+        if not self._lock.closed:
+            if not self._keep():
+                shutil.rmtree(self.prepared, ignore_errors=True)
+            self._release()
+
+    def _release(self) -> None:
+        if not self._lock.closed:
+            # While it is open it is locked, so that it is surely ours.
+            with suppress(OSError):
+                if _stands_at(self._locked, self._lock.fileno()):
+                    self._locked.unlink(missing_ok=True)
+            self._lock.close()
+
+
 def claim_folder(path: Path, *, marker: str, kind: str, what: str) -> bool:
     """Make a folder one of a kind of run, or see that it is one; whether it was none before.
 
@@ -510,6 +601,8 @@ def output_format(
             )
         return format or standard
     said = next((key for key, suffixes in formats.items() if path.lower().endswith(suffixes)), None)
+    if path.endswith("/") and "parquet" in formats:
+        said = "parquet"
     if said == format or format is None:
         if said is not None:
             return said

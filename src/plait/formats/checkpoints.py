@@ -1,7 +1,8 @@
 """Finished blocks of a run kept on disk, so that a run that was killed can go on.
 
 A checkpoint is a folder with ``run.json``, which says what run it belongs to, and one file for every finished
-block: an Arrow IPC stream compressed with lz4, a digest of what it was made from, and the CRC-32 of both.
+block: an Arrow IPC stream compressed with lz4, or Parquet where a block is that already, a digest of what it
+was made from, and the CRC-32 of both.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.atomic import AtomicFile, folder_or_nothing, output_errors, write_json
 from plait.formats.compression import read_json
+from plait.formats.row_groups import MAGIC, EncodedRows
 
 _MARKER: Final = "run.json"
 _KIND: Final = "plait checkpoint"
@@ -62,11 +64,18 @@ class Checkpoint:
         matches = (_BLOCK_NAME.fullmatch(entry.name) for entry in self.directory.iterdir())
         return sorted(int(match[1]) for match in matches if match)
 
-    def get(self, index: int, made_from: bytes | None = None, name: str = "") -> pa.RecordBatch | None:
+    def get(
+        self,
+        index: int,
+        made_from: bytes | None = None,
+        name: str = "",
+        schema: pa.Schema | None = None,
+    ) -> pa.RecordBatch | None:
         """A block as it was put; None if it is absent, cut off or damaged.
 
-        `made_from` is `digest_of` what it would be made from now, called `name` in an error: InvalidInput if
-        it was made from something else. None takes whatever it was made from.
+        Of a block of encoded rows, the columns of `schema`. `made_from` is `digest_of` what it would be made
+        from now, called `name` in an error: InvalidInput if it was made from something else. None takes
+        whatever it was made from.
         """
         try:
             stored = self._block(index).read_bytes()
@@ -83,25 +92,29 @@ class Checkpoint:
                 hint="the input has changed since; start anew without resuming",
             )
         try:
+            if schema is not None and content.startswith(MAGIC):
+                return _of_parquet(content[:-_DIGEST_BYTES], schema)
             with arrow_ipc.open_stream(content[:-_DIGEST_BYTES]) as reader:
                 return reader.read_next_batch()
         except (pa.ArrowException, OSError, StopIteration):
             return None
 
-    def put(self, index: int, batch: pa.RecordBatch, made_from: bytes = bytes(_DIGEST_BYTES)) -> None:
+    def put(
+        self,
+        index: int,
+        block: pa.RecordBatch | EncodedRows,
+        made_from: bytes = bytes(_DIGEST_BYTES),
+    ) -> None:
         """Store block `index`, from 0; `made_from` is `digest_of` what it was made from.
 
         FormatError if it cannot be written, for example on a full disk.
         """
-        sink = pa.BufferOutputStream()
-        options = arrow_ipc.IpcWriteOptions(compression="lz4")
-        with arrow_ipc.new_stream(sink, batch.schema, options=options) as writer:
-            writer.write_batch(batch)
-        content = sink.getvalue().to_pybytes() + made_from
+        content = block.file if isinstance(block, EncodedRows) else _as_stream(block)
         path = self._block(index)
         with AtomicFile(path, durable=False) as file, output_errors(path):
             file.stream.write(content)
-            file.stream.write(_checksum(content))
+            file.stream.write(made_from)
+            file.stream.write(_checksum(made_from, zlib.crc32(content)))
 
     def drop(self, index: int) -> None:
         """Remove a block, if it is there."""
@@ -196,23 +209,32 @@ def digest_of(*parts: Any) -> bytes:
 
     Equal batches have equal digests wherever their rows lie in memory.
     """
-    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    # Processors have instructions for it; what has changed by itself is found, not what somebody has made up.
+    digest = hashlib.sha1(usedforsecurity=False)
     for part in parts:
         for piece in _pieces(part) if isinstance(part, pa.RecordBatch) else (part,):
             content = memoryview(piece).cast("B")
             digest.update(content.nbytes.to_bytes(8, "little"))
             digest.update(content)
-    return digest.digest()
+    return digest.digest()[:_DIGEST_BYTES]
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[Any]:
     """Bytes of rows that do not depend on what these were cut from."""
     for column in batch.columns:
         kind, rows = column.type, len(column)
-        if not rows or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        numbers = pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind)
+        texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        if not rows or not (numbers or texts or pa.types.is_boolean(kind)):
             yield repr(column.to_pylist()).encode()
             continue
         yield np.packbits(np.asarray(column.is_valid())) if column.null_count else b""
+        if pa.types.is_boolean(kind):
+            yield np.packbits(np.asarray(column.fill_null(False)))
+            continue
+        if numbers:
+            yield np.ascontiguousarray(column.fill_null(0).to_numpy(zero_copy_only=False))
+            continue
         letters, starts = letters_of(column)
         yield from (starts, letters)
 
@@ -269,5 +291,23 @@ def _shown(flat: dict[str, object], name: str) -> str:
     return json.dumps(flat[name]) if name in flat else "nothing"
 
 
-def _checksum(content: bytes) -> bytes:
-    return zlib.crc32(content).to_bytes(_CHECK_BYTES, "little")
+def _as_stream(batch: pa.RecordBatch) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    options = arrow_ipc.IpcWriteOptions(compression="lz4")
+    with arrow_ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def _of_parquet(content: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    """Some columns of a block that is a file of one row group."""
+    import pyarrow.parquet as arrow_parquet
+
+    found = arrow_parquet.read_table(pa.BufferReader(content), columns=schema.names, use_threads=False)
+    batches = found.combine_chunks().to_batches()
+    return batches[0].select(schema.names).cast(schema)
+
+
+def _checksum(content: bytes, before: int = 0) -> bytes:
+    """CRC-32 of some bytes behind others, of which it is given."""
+    return zlib.crc32(content, before).to_bytes(_CHECK_BYTES, "little")

@@ -15,6 +15,7 @@ import os
 import re
 import stat
 import struct
+import tokenize
 import zlib
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
@@ -24,10 +25,16 @@ from enum import Enum
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final, NoReturn, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from plait.errors import FormatError, InvalidInput
+from plait.formats.places import RemoteStatus, absolute, check_not_remote, open_bytes, status_of
 from plait.types import Closing
 
 _LOG: Final = logging.getLogger(__name__)
+#: What NumPy raises for files that are not its own, or that are damaged.
+_BAD_ARRAYS: Final = (ValueError, EOFError, OSError, SyntaxError, TypeError, MemoryError, OverflowError)
 
 _HEAD_BYTES = 16
 
@@ -97,14 +104,16 @@ def foreign_content(path: str | os.PathLike[str], head: bytes) -> FormatError | 
     return None
 
 
-def check_readable(path: str | os.PathLike[str]) -> os.stat_result:
+def check_readable(path: str | os.PathLike[str]) -> os.stat_result | RemoteStatus:
     """Size and times of a regular file; FormatError if there is none, or it is a directory or a pipe."""
     expected = "a file to read"
     with input_errors(path):
         try:
-            status = os.stat(path)
+            status = status_of(path)
         except FileNotFoundError:
             raise FormatError(path, found="no such file", expected=expected, hint="check the path") from None
+    if isinstance(status, RemoteStatus):
+        return status
     if stat.S_ISDIR(status.st_mode):
         raise FormatError(path, found="a directory", expected=expected, hint="name the files inside it")
     if not stat.S_ISREG(status.st_mode):
@@ -117,24 +126,28 @@ def check_readable(path: str | os.PathLike[str]) -> os.stat_result:
 Identity = tuple[str, int, int]
 
 
-def identify(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[os.stat_result], list[Identity]]:
+def identify(
+    paths: Iterable[str | os.PathLike[str]],
+) -> tuple[list[os.stat_result | RemoteStatus], list[Identity]]:
     """Status and identity of the inputs of a run; a copy of one under another name is warned of.
 
     FormatError as `check_readable`; InvalidInput if a file is there twice, be it by a link.
     """
-    statuses: list[os.stat_result] = []
-    identities: list[Identity] = []
+    statuses: list[os.stat_result | RemoteStatus] = []
+    identities: dict[Identity, None] = {}
+    by_size: dict[int, list[Identity]] = {}
     for path in paths:
         status = check_readable(path)
-        identity = os.path.realpath(path), status.st_size, status.st_mtime_ns
+        identity = absolute(path), status.st_size, status.st_mtime_ns
         if identity in identities:
             raise InvalidInput("paths", found=f"{os.fspath(path)!r} twice", expected="different files")
-        for other in identities:
-            if other[1] == identity[1]:
-                _tell_copy(other, identity)
+        others = by_size.setdefault(status.st_size, [])
+        for other in others:
+            _tell_copy(other, identity)
         statuses.append(status)
-        identities.append(identity)
-    return statuses, identities
+        identities[identity] = None
+        others.append(identity)
+    return statuses, list(identities)
 
 
 # Once for a pair, however often the files are opened.
@@ -154,7 +167,7 @@ def content_digest(path: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def unchanged(path: str | os.PathLike[str], before: os.stat_result) -> Iterator[None]:
+def unchanged(path: str | os.PathLike[str], before: os.stat_result | RemoteStatus) -> Iterator[None]:
     """Check that a file is the same one before and after it is read inside.
 
     `before` is what `check_readable` said. FormatError if it was changed or replaced meanwhile, in the place
@@ -178,9 +191,9 @@ _SAME: Final = {
 }
 
 
-def _check_unchanged(path: str | os.PathLike[str], before: os.stat_result) -> None:
+def _check_unchanged(path: str | os.PathLike[str], before: os.stat_result | RemoteStatus) -> None:
     try:
-        now = os.stat(path)
+        now = status_of(path)
         found = next(
             (f"another {what}" for k, what in _SAME.items() if getattr(now, k) != getattr(before, k)), ""
         )
@@ -213,7 +226,7 @@ def sniff(path: str | os.PathLike[str], *, archives: bool = False) -> FileKind:
     zip or tar.xz with the table of nucleotides of IMGT/HighV-QUEST. FormatError if it cannot be opened, is
     empty, or is of a known kind that plait does not read.
     """
-    with input_errors(path), open(path, "rb") as stream:
+    with input_errors(path), open_bytes(path) as stream:
         head = stream.read(_HEAD_BYTES)
     if not head:
         raise FormatError(path, found="an empty file", expected="a header line and rows, or Parquet")
@@ -224,6 +237,7 @@ def sniff(path: str | os.PathLike[str], *, archives: bool = False) -> FileKind:
         return FileKind.ZSTD
     if head.startswith(b"PAR1"):
         return FileKind.PARQUET
+    check_not_remote(path, "Parquet")
     if archives and head.startswith((_ZIP, _XZ)):
         with input_errors(path), open(path, "rb") as file, archive_errors(path):
             if archived_table(file) is not None:
@@ -381,6 +395,23 @@ _DEEPEST: Final = 64
 _UTF8_MARK: Final = b"\xef\xbb\xbf"
 #: The text of what may be half of a character beyond the first 65,536.
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """Numbers from a .npy file; FormatError if it is something else, is cut off or has more behind them."""
+    check_readable(path)
+    expected = "a .npy file of numbers"
+    try:
+        with open(path, "rb") as file:
+            found = np.lib.format.read_array(file, allow_pickle=False)
+            if file.read(1):
+                raise FormatError(path, found="bytes behind the array", expected=expected)
+    except (*_BAD_ARRAYS, tokenize.TokenError) as error:
+        told = " ".join(str(error).split())[:80] or type(error).__name__
+        raise FormatError(path, found=told, expected=expected) from error
+    if found.dtype.kind not in "fiub":
+        raise FormatError(path, found=f"{found.dtype} {found.shape}", expected=expected)
+    return found
 
 
 def read_json(path: str | os.PathLike[str], expected: str, *, most: int = 1 << 26) -> Any:

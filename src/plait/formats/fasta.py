@@ -96,7 +96,7 @@ class Sequences:
     all records as ASCII bytes of either case; record i is ``letters[offsets[i]:offsets[i + 1]]``, maybe
     empty; `offsets` is (n + 1,). `lines` (n,) are 1-based numbers of headers in the decompressed text.
     `bytes_read` are those of the file, compressed if it is, that had been read when these records were
-    complete.
+    complete. `qualities`, in the layout of the letters, are as FASTQ has them.
     """
 
     names: list[str]
@@ -105,6 +105,7 @@ class Sequences:
     offsets: NDArray[np.int64]
     lines: NDArray[np.int64]
     bytes_read: int = 0
+    qualities: NDArray[np.uint8] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -117,6 +118,12 @@ class Sequences:
     def sequence(self, index: int) -> bytes:
         """Residues of one record, as written."""
         return self.letters[self.offsets[index] : self.offsets[index + 1]].tobytes()
+
+    def quality(self, index: int) -> bytes:
+        """Qualities of one record as FASTQ has them, or none."""
+        if self.qualities is None:
+            return b""
+        return self.qualities[self.offsets[index] : self.offsets[index + 1]].tobytes()
 
 
 def read_fasta(

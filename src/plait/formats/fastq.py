@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 
 from plait.alphabets import IUPAC_MASK, MASK_SYMBOL
 from plait.errors import FormatError
-from plait.formats.compression import ByteSource
-from plait.formats.fasta import Names
+from plait.formats.compression import ByteSource, check_readable, unchanged
+from plait.formats.fasta import Names, Sequences, first_text, read_fasta, sequence_file_kind
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import equal, lanes_of, load, lowest_bit, mask_bits, splat, store, without_lowest
 
@@ -275,6 +276,33 @@ def fastq_reads(
             _check_end(path, first, line, text)
             more = b"\n"
         text += more
+
+
+def read_sequences(path: str | os.PathLike[str], *, block_residues: int = 1 << 24) -> Iterator[Sequences]:
+    """Read a file of sequences, FASTA (see `read_fasta`) or FASTQ, in blocks of whole records.
+
+    Letters of FASTQ stay as they are; it has qualities, and no descriptions. FormatError as `read_fasta`, or
+    if a record of FASTQ is not laid out as it should be or holds a byte that is no quality.
+    """
+    expected = "FASTA or FASTQ text, plain or compressed with gzip or zstd"
+    status = check_readable(path)
+    with unchanged(path, status), ByteSource(path, sequence_file_kind(path, expected)) as source:
+        text, line = first_text(source, min(block_residues, _PIECE_BYTES), expected)
+        if text[:1] == b"@":
+            for raw in fastq_reads(source, text, line, piece_bytes=block_residues):
+                yield _as_sequences(raw, source.bytes_read)
+            return
+    yield from read_fasta(path, block_residues=block_residues)
+
+
+def _as_sequences(raw: RawReads, bytes_read: int) -> Sequences:
+    qualities = raw.qualities
+    assert qualities is not None
+    if qualities.size and not QUALITY_OFFSET <= qualities.min() <= qualities.max() <= _LAST_QUALITY:
+        raise _strange_quality(raw, qualities)
+    names = list(raw.names)
+    none = [""] * len(names)
+    return Sequences(names, none, raw.letters, raw.starts, raw.lines - 1, bytes_read, qualities)
 
 
 def _parse(path: object, first: int, line: int, text: bytes) -> tuple[RawReads, int, int]:

@@ -5,15 +5,21 @@ A module of its own, because it is about what files claim of themselves, whateve
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from plait.errors import FormatError
+from plait.formats.places import address_of, open_bytes, status_of
+from plait.settings import thread_count
 
 # Loaded where a file of the kind is opened: tables of text need none of it.
 if TYPE_CHECKING:
@@ -60,7 +66,7 @@ class RowGroupWidths:
         # Where Arrow opens columns it says what is wrong with one; where it only describes them, it aborts.
         for _ in file.reader.iter_batches(0, row_groups=[number], column_indices=places, use_threads=False):
             break
-        with open(path, "rb") as stream:
+        with open_bytes(path) as stream:
             for place in places:
                 chunk, leaf = group.column(place), leaves[place]
                 offsets = (chunk.dictionary_page_offset, chunk.data_page_offset)
@@ -89,9 +95,12 @@ class RowGroupWidths:
             return dictionary.size
         import pyarrow.parquet as arrow_parquet
 
-        with arrow_parquet.ParquetFile(
-            self._path, metadata=self._facts, read_dictionary=[leaf.path], pre_buffer=False
-        ) as file:
+        with (
+            open_bytes(self._path) as stream,
+            arrow_parquet.ParquetFile(
+                stream, metadata=self._facts, read_dictionary=[leaf.path], pre_buffer=False
+            ) as file,
+        ):
             values = next(file.iter_batches(1, [self._number], [leaf.path])).column(0)
         while not pa.types.is_dictionary(values.type):
             values = values.field(0) if pa.types.is_struct(values.type) else values.values
@@ -201,8 +210,60 @@ _BATCH_BYTES = 16 << 20
 _MOST_PAGES = 384 << 20
 
 
+#: Metadata of a file of a partitioned dataset.
+PARTITION: Final = b"plait.partition"
+
+
+class PartitionColumn(NamedTuple):
+    """The column that the files of a partitioned dataset lack: its name, its place, and its only value."""
+
+    name: str
+    place: int
+    value: str | None
+
+    @classmethod
+    def of(cls, metadata: Mapping[bytes, bytes] | None) -> PartitionColumn | None:
+        """That of a file with such metadata; None if it lacks none."""
+        try:
+            told = json.loads((metadata or {})[PARTITION])
+            name, place, value = told["name"], told["place"], told["value"]
+        except (KeyError, ValueError, TypeError, RecursionError):
+            return None
+        known = isinstance(name, str) and type(place) is int and isinstance(value, str | None)
+        return cls(name, place, value) if known else None
+
+    def added(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows with the column."""
+        values = pa.repeat(pa.scalar(self.value, pa.string()), batch.num_rows)
+        place = max(0, min(self.place, batch.num_columns))
+        return batch.add_column(place, pa.field(self.name, pa.string()), values)
+
+
+#: Bytes of a row group that is read whole, ahead of its turn, and how many are at a time.
+_GROUP_BYTES = 32 << 20
+_MOST_GROUPS = 8
+
+
+class _Group(NamedTuple):
+    """A row group: its number, that of its first row, and how many rows it has."""
+
+    number: int
+    first: int
+    rows: int
+
+
+def _groups(facts: arrow_parquet.FileMetaData) -> Iterator[_Group]:
+    """Row groups that have rows."""
+    first = 0
+    for number in range(facts.num_row_groups):
+        rows = facts.row_group(number).num_rows
+        if rows:
+            yield _Group(number, first, rows)
+        first += rows
+
+
 class ParquetInput:
-    """One Parquet file.
+    """One Parquet file, also of a store, and also one of a partitioned dataset: it has the column, too.
 
     Columns keep their types, save that dictionary columns become plain ones: a dictionary is a way of
     storing, and it differs from file to file. `bytes_read` is the share of the file read in the iteration
@@ -224,6 +285,11 @@ class ParquetInput:
             found = f"column name {', '.join(map(repr, repeated))} more than once"
             raise FormatError(self.path, found=found, expected="every column name once")
         self.schema = pa.schema([pa.field(field.name, _plain_type(field.type)) for field in stored])
+        lacking = PartitionColumn.of(stored.metadata)
+        self._partition = None if lacking is None or lacking.name in stored.names else lacking
+        if self._partition is not None:
+            none = pa.RecordBatch.from_pylist([], self.schema)
+            self.schema = self._partition.added(none).schema
 
     def batches(self, max_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows in order, with the columns of `schema`, at most `max_rows` in a batch.
@@ -232,11 +298,53 @@ class ParquetInput:
         """
         self.bytes_read = 0
         with self._open() as file:
-            size, rows_in_all = os.stat(self.path).st_size, file.metadata.num_rows
-            for first, batch in self._batches(file, (0, rows_in_all), None, max_rows):
-                self.bytes_read = size * (first + batch.num_rows) // rows_in_all
+            size, facts = status_of(self.path).st_size, file.metadata
+        with closing(self._ahead(facts, max_rows)) as found:
+            for first, stored in found:
+                self.bytes_read = size * (first + stored.num_rows) // facts.num_rows
+                batch = stored if self._partition is None else self._partition.added(stored)
                 yield batch.cast(self.schema)
-            self.bytes_read = size
+        self.bytes_read = size
+
+    def _ahead(
+        self, facts: arrow_parquet.FileMetaData, most: int
+    ) -> Generator[tuple[int, pa.RecordBatch], None, None]:
+        """All batches, each behind the number of its first row; threads read row groups that are small."""
+        threads = min(thread_count(), _MOST_GROUPS)
+        waiting: deque[tuple[_Group, Future[list[tuple[int, pa.RecordBatch]] | None]]] = deque()
+        groups = _groups(facts)
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="plait-parquet")
+        try:
+            while True:
+                for group in islice(groups, threads - len(waiting)):
+                    waiting.append((group, pool.submit(self._whole, facts, group, most)))
+                if not waiting:
+                    return
+                group, future = waiting.popleft()
+                found = future.result()
+                if found is not None:
+                    yield from found
+                    continue
+                with self._open(facts) as file:
+                    widths = RowGroupWidths(self.path, file, group.number, None)
+                    yield from self._group(file, group, widths, (group.first + group.rows, None, most))
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _whole(
+        self, facts: arrow_parquet.FileMetaData, group: _Group, most: int
+    ) -> list[tuple[int, pa.RecordBatch]] | None:
+        """The batches of a row group; None if it is not small."""
+        with self._open(facts) as file:
+            widths = RowGroupWidths(self.path, file, group.number, None)
+            if widths.row * group.rows > _GROUP_BYTES:
+                return None
+            return list(self._group(file, group, widths, (group.first + group.rows, None, most)))
+
+    @property
+    def constants(self) -> dict[str, str | None]:
+        """Values of columns that are the same in all rows, as the folder of the file says it."""
+        return {} if self._partition is None else {self._partition.name: self._partition.value}
 
     @property
     def row_count(self) -> int:
@@ -270,33 +378,51 @@ class ParquetInput:
         self,
         file: arrow_parquet.ParquetFile,
         wanted: tuple[int, int],
-        columns: list[str] | None,
+        columns: list[str],
         most: int,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Batches of the row groups with some of the wanted rows, each behind the number of its first row."""
-        first = 0
-        for number in range(file.metadata.num_row_groups):
-            rows = file.metadata.row_group(number).num_rows
-            if rows and first < wanted[1] and first + rows > wanted[0]:
-                widths = RowGroupWidths(self.path, file, number, columns)
-                if widths.pages > _MOST_PAGES:
-                    raise FormatError(
-                        self.path,
-                        record=first,
-                        found=f"a row group with pages of {widths.pages:,} bytes together",
-                        expected=f"pages that take at most {_MOST_PAGES:,} bytes, one of each column",
-                        hint="write it again with smaller pages or row groups",
-                    )
-                at, batch_rows = first, int(max(1, min(most, _BATCH_BYTES // max(widths.row, 1))))
-                for batch in file.iter_batches(batch_rows, [number], columns):
-                    self._check_text(at, batch)
-                    yield at, batch
-                    at += batch.num_rows
-                    if at >= wanted[1]:
-                        return
-                if at < first + rows:
-                    raise self._miscounted(f"{at - first:,} rows in row group {number}", rows)
-            first += rows
+        partition = self._partition
+        if partition is not None:
+            names = [name for name in columns if name != partition.name]
+            # Of rows without any column, there would be no number.
+            partition, columns = (
+                (partition if names != columns else None),
+                names or [file.schema_arrow.names[0]],
+            )
+        for group in _groups(file.metadata):
+            if group.first < wanted[1] and group.first + group.rows > wanted[0]:
+                widths = RowGroupWidths(self.path, file, group.number, columns)
+                for at, stored in self._group(file, group, widths, (wanted[1], columns, most)):
+                    yield at, stored if partition is None else partition.added(stored)
+
+    def _group(
+        self,
+        file: arrow_parquet.ParquetFile,
+        group: _Group,
+        widths: RowGroupWidths,
+        wanted: tuple[int, list[str] | None, int],
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches of a row group, as `wanted`: until a row of the file, columns, and most rows of one."""
+        until, columns, most = wanted
+        if widths.pages > _MOST_PAGES:
+            raise FormatError(
+                self.path,
+                record=group.first,
+                found=f"a row group with pages of {widths.pages:,} bytes together",
+                expected=f"pages that take at most {_MOST_PAGES:,} bytes, one of each column",
+                hint="write it again with smaller pages or row groups",
+            )
+        at, batch_rows = group.first, int(max(1, min(most, _BATCH_BYTES // max(widths.row, 1))))
+        for batch in file.iter_batches(batch_rows, [group.number], columns):
+            self._check_text(at, batch)
+            yield at, batch
+            at += batch.num_rows
+            if at >= until:
+                return
+        if at < group.first + group.rows:
+            found = f"{at - group.first:,} rows in row group {group.number}"
+            raise self._miscounted(found, group.rows)
 
     def _miscounted(self, found: str, said: int) -> FormatError:
         return FormatError(
@@ -328,13 +454,17 @@ class ParquetInput:
             raise
 
     @contextmanager
-    def _open(self) -> Iterator[arrow_parquet.ParquetFile]:
+    def _open(self, facts: arrow_parquet.FileMetaData | None = None) -> Iterator[arrow_parquet.ParquetFile]:
+        """The file; `facts` are what its footer says, where that is known."""
         import pyarrow.parquet as arrow_parquet
 
         try:
             # Without pre-buffering, and with a read buffer, a row group is not held whole in memory.
+            # Arrow opens files of this machine itself: what reads through Python takes longer.
+            remote = None if address_of(self.path) is None else open_bytes(self.path)
             with arrow_parquet.ParquetFile(
-                self.path,
+                remote or self.path,
+                metadata=facts,
                 pre_buffer=False,
                 buffer_size=_COLUMN_BUFFER_BYTES,
                 page_checksum_verification=True,

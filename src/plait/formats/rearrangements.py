@@ -23,14 +23,23 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import IMGT_TABLE, FileKind, identify, read_ahead, sniff, unchanged
+from plait.formats.compression import (
+    IMGT_TABLE,
+    FileKind,
+    check_readable,
+    identify,
+    read_ahead,
+    sniff,
+    unchanged,
+)
+from plait.formats.datasets import parts_of
 from plait.formats.delimited import LARGEST_ROW, DelimitedFile
 from plait.formats.layouts import (
     AIRR,
@@ -242,6 +251,8 @@ def row_ranges(files: Sequence[tuple[str, int]], rows: int, schema: pa.Schema) -
 
 #: Rows at the start of each file from which the width of its rows is guessed.
 _SAMPLED_ROWS = 1000
+#: Files of which rows are looked at, about, where there are many: the parts of a dataset are alike.
+_SAMPLED_FILES = 32
 
 
 #: AIRR fields that plait uses, by what they are to it.
@@ -290,6 +301,36 @@ def open_rearrangements(
     )
 
 
+class _JoinedParts:
+    """The files of a dataset as one."""
+
+    def __init__(self, path: str | os.PathLike[str], parts: Sequence[str]) -> None:
+        self.path = path
+        self._files = [ParquetInput(part) for part in parts]
+        self.schema = union_schema([(file.path, file.schema) for file in self._files])
+
+    def batches(self, max_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows in order, with the columns of `schema`."""
+        for file in self._files:
+            for batch in file.batches(max_rows):
+                yield conform(batch, self.schema)
+
+
+def open_columns(
+    path: str | os.PathLike[str], *, archives: bool = False
+) -> ParquetInput | DelimitedFile | _JoinedParts:
+    """A table of any kind, of which a few columns are read; archives as for `RearrangementReader`.
+
+    FormatError if it is missing, damaged or no table.
+    """
+    parts = parts_of(path)
+    if parts is not None:
+        return _JoinedParts(path, [part for part, _ in parts])
+    check_readable(path)
+    kind = sniff(path, archives=archives)
+    return ParquetInput(path) if kind is FileKind.PARQUET else DelimitedFile(path, kind)
+
+
 def _opened(
     path: str | os.PathLike[str], layout: LayoutChoice | Layout, required: Sequence[tuple[str, ...]]
 ) -> tuple[InputFile, Layout]:
@@ -320,28 +361,40 @@ def _tell(path: str, description: str) -> None:
     _LOG.info("reading %s as %s", path, description)
 
 
-def _table_of(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
-    """The table of an unpacked archive of IMGT/HighV-QUEST, if this is its folder; else the path."""
+class _Given(NamedTuple):
+    """A file to read: what the user has named, of which it may be a part, and what is known of its rows."""
+
+    path: str | os.PathLike[str]
+    named: str | os.PathLike[str]
+    facts: Mapping[str, str]
+
+
+def _files_of(path: str | os.PathLike[str], facts: Mapping[str, str]) -> list[_Given]:
+    """The files of a dataset, or the table of an unpacked archive of IMGT/HighV-QUEST; else the path."""
     found = sorted(Path(path).glob(f"{IMGT_TABLE}*")) if os.path.isdir(path) else []
-    return found[0] if found else path
+    if found:
+        return [_Given(found[0], path, facts)]
+    parts = parts_of(path)
+    if parts is None:
+        return [_Given(path, path, facts)]
+    return [_Given(part, path, {**told, **facts}) for part, told in parts]
 
 
 def _with_names(
-    field: str,
-    paths: Sequence[str | os.PathLike[str]],
-    opened: Sequence[tuple[InputFile, Layout]],
-    facts: Sequence[Mapping[str, str]],
-) -> list[Mapping[str, str]]:
-    """The facts of files, with the name of the file as a field where nothing says it."""
-    unsaid = [
-        path
-        for path, (file, layout), told in zip(paths, opened, facts, strict=True)
-        if field not in {*told, *layout.given(file.schema.names)}
-    ]
-    names = {os.fspath(path): name for path, name in zip(unsaid, file_names(unsaid, field), strict=True)}
+    field: str, given: Sequence[_Given], opened: Sequence[tuple[InputFile, Layout]]
+) -> list[_Given]:
+    """The files, with the name of the file or dataset as a field where nothing says it."""
+    unsaid = {
+        os.fspath(one.named): one.named
+        for one, (file, layout) in zip(given, opened, strict=True)
+        if field not in {*one.facts, *layout.given(file.schema.names)}
+    }
+    names = dict(zip(unsaid, file_names(unsaid.values(), field), strict=True))
     return [
-        {field: names[os.fspath(path)], **told} if os.fspath(path) in names else told
-        for path, told in zip(paths, facts, strict=True)
+        one._replace(facts={field: names[os.fspath(one.named)], **one.facts})
+        if os.fspath(one.named) in names
+        else one
+        for one in given
     ]
 
 
@@ -381,17 +434,17 @@ class RearrangementReader(Closing):
         facts: Sequence[Mapping[str, str]] = (
             paths.facts if isinstance(paths, SampleSheet) else [{} for _ in paths]
         )
-        tables = [_table_of(path) for path in paths]
-        self._statuses, self.identities = identify(tables)
-        opened = [_opened(table, layout, required) for table in tables]
-        for path, (_, found) in zip(paths, opened, strict=True):
+        given = [one for path, told in zip(paths, facts, strict=True) for one in _files_of(path, told)]
+        self._statuses, self.identities = identify(one.path for one in given)
+        opened = [_opened(one.path, layout, required) for one in given]
+        for one, (_, found) in zip(given, opened, strict=True):
             if found.names != "airr":
-                _tell(os.fspath(path), found.description)
+                _tell(os.fspath(one.named), found.description)
         if named is not None:
-            facts = _with_names(named, paths, opened, facts)
+            given = _with_names(named, given, opened)
         own = [] if isinstance(layout, str | Layout) else [f"{k}={v}" for k, v in layout.items()]
         self.recognised = " ".join([", ".join(sorted({found.name for _, found in opened})), *own])
-        converted = [ConvertedFile(*one, told) for one, told in zip(opened, facts, strict=True)]
+        converted = [ConvertedFile(*file, one.facts) for file, one in zip(opened, given, strict=True)]
         self._files: list[InputFile] = [
             one if one.added else file for one, (file, _) in zip(converted, opened, strict=True)
         ]
@@ -401,6 +454,7 @@ class RearrangementReader(Closing):
         self.roles |= {names[0]: self._shared(names) for names in required}
         self.schema = self._role_types(schema)
         self._running: Generator[pa.RecordBatch, None, None] | None = None
+        self._sampled: int | None = None
         #: Number of the first row of each file that has been begun.
         self._starts = {0: 0}
 
@@ -440,18 +494,21 @@ class RearrangementReader(Closing):
             first += block.num_rows
 
     def sampled_row_bytes(self) -> int:
-        """Bytes of a row at the start of a file, the most among the files: a guess of what others take."""
-        widest = 0
-        for number, file in enumerate(self._files):
+        """Bytes of a row at the start of a file, the most among files: a guess of what others take."""
+        if self._sampled is not None:
+            return self._sampled
+        widest, step = 0, max(1, len(self._files) // _SAMPLED_FILES)
+        for number, file in list(enumerate(self._files))[::step]:
             schema = pa.schema([self.schema.field(name) for name in file.schema.names])
             rows = self._rows_of(number, _SAMPLED_ROWS, schema)
             with closing(reblock(rows, _SAMPLED_ROWS, MOST_BYTES)) as blocks:
                 found = (int(block.nbytes) // block.num_rows for block in islice(blocks, 1))
                 widest = max([widest, *found])
+        self._sampled = widest
         return widest
 
-    def ranges(self, columns: Sequence[str]) -> Iterator[RowRange] | None:
-        """The blocks as ranges of rows that can be read in other processes, with these columns in this order.
+    def ranges(self, columns: Sequence[str], blocks: int = 1) -> Iterator[RowRange] | None:
+        """So many blocks each as ranges of rows that other processes can read, with these columns.
 
         None if a file is not Parquet, or so many of its rows have too many bytes.
         """
@@ -463,7 +520,7 @@ class RearrangementReader(Closing):
         paths = [path for path, _, _ in self.identities]
         counts = [file.row_count for file in files]
         schema = pa.schema([self.schema.field(name) for name in columns])
-        return row_ranges(list(zip(paths, counts, strict=True)), self.block_rows, schema)
+        return row_ranges(list(zip(paths, counts, strict=True)), self.block_rows * blocks, schema)
 
     def check_unchanged(self) -> None:
         """Check that the files are still those that were opened, where other processes have read them.

@@ -7,12 +7,14 @@ import io
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, overload
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import read_text
+from plait.formats.datasets import parts_of
+from plait.formats.parquet import ParquetInput
 
 _FILE: Final = "file"
 _SUBJECT: Final = "subject_id"
@@ -125,7 +127,8 @@ def read_sample_sheet(path: str | os.PathLike[str], *, taken: Collection[str] = 
 
     Text separated by commas or tabs, with a header: ``file`` (or ``path``), if wanted ``subject_id`` (or
     ``subject``) and ``mate``, and covariates, which must not be called as a column that is `taken`. Files are
-    relative to the folder of the sheet. FormatError, which names the line, if it is something else.
+    relative to the folder of the sheet; a folder of parts stands for its files. FormatError, which names the
+    line, if it is something else.
     """
     source = Path(path)
     lines = _lines(source)
@@ -143,19 +146,19 @@ def read_sample_sheet(path: str | os.PathLike[str], *, taken: Collection[str] = 
                 found=f"{len(cells)} column{'s' if len(cells) > 1 else ''}",
                 expected=f"{len(header)} columns, as in the header",
             )
-        sample = _sample(source, line, dict(zip(header, cells, strict=True)))
-        real = os.path.realpath(sample.path)
-        if real in seen:
-            raise FormatError(
-                source,
-                line=line,
-                column=_FILE,
-                found=f"{str(sample.path)!r} again",
-                expected="every file once",
-                hint=f"it is in line {seen[real]} already",
-            )
-        seen[real] = line
-        samples.append(sample)
+        for sample in _parts(_sample(source, line, dict(zip(header, cells, strict=True)))):
+            real = os.path.realpath(sample.path)
+            if real in seen:
+                raise FormatError(
+                    source,
+                    line=line,
+                    column=_FILE,
+                    found=f"{str(sample.path)!r} again",
+                    expected="every file once",
+                    hint=f"it is in line {seen[real]} already",
+                )
+            seen[real] = line
+            samples.append(sample)
     if not samples:
         raise FormatError(source, found="a header and no lines", expected="a line for each file")
     covariates = tuple(name for name in header if name not in _OWN)
@@ -230,6 +233,23 @@ def _sample(sheet: Path, line: int, cells: Mapping[str, str]) -> Sample:
     )
 
 
+def _parts(sample: Sample) -> list[Sample]:
+    """The sample, or one for each file of a dataset; its name is the subject where nothing else says it."""
+    parts = parts_of(sample.path)
+    if parts is None:
+        return [sample]
+    found = []
+    for path, told in parts:
+        file = ParquetInput(path)
+        subject = sample.subject or told.get(_SUBJECT)
+        if subject is None and _SUBJECT in file.constants:
+            subject = file.constants[_SUBJECT]
+        elif subject is None and _SUBJECT not in file.schema.names:
+            subject = sample_name(sample.path)
+        found.append(replace(sample, path=Path(path), subject=subject))
+    return found
+
+
 def _existing(sheet: Path, line: int, column: str, given: str) -> Path:
     """A file that the sheet names; names are relative to its folder."""
     try:
@@ -237,7 +257,7 @@ def _existing(sheet: Path, line: int, column: str, given: str) -> Path:
     except RuntimeError:
         # There is no user of the name that follows the tilde.
         path = sheet.parent / given
-    if not os.path.isfile(path):
+    if not os.path.isfile(path) and parts_of(path) is None:
         kind = "a folder" if os.path.isdir(path) else "no such file"
         raise FormatError(
             sheet,

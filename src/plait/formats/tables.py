@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,8 @@ import pyarrow.types as kinds
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.atomic import AtomicFile, TextOutput, bad_output, check_not_input, encoder, output_errors
 from plait.formats.layouts import is_text
+from plait.formats.places import address_of
+from plait.formats.row_groups import MAGIC, EncodedRows, RowGroups
 from plait.types import WholeOrNot
 
 _PIECE_BYTES = 8 << 20
@@ -169,14 +171,29 @@ _ZSTD_LEVEL = 1
 _DICTIONARY_BYTES = 1 << 15
 
 
+class PartSettings(NamedTuple):
+    """How the rows of a folder of parts are cut: by the values of a column, and after so many rows."""
+
+    partition: str | None = None
+    part_rows: int | None = None
+
+
+#: Nothing is asked of parts.
+ONE_FILE: Final = PartSettings()
+
+
 def open_table(
     path: str | os.PathLike[str],
     schema: pa.Schema,
     *,
     metadata: Mapping[str, str],
     inputs: Iterable[str | os.PathLike[str]] = (),
+    parts: PartSettings = ONE_FILE,
 ) -> TableWriter:
     """Start writing a table, in the format that the suffix of `path`, one of `TABLE_SUFFIXES`, says.
+
+    A `path` that ends in a slash is a folder of Parquet files, see `plait.formats.datasets`; `parts` says
+    how they are cut.
 
     A clean exit of the writer, a context manager, makes the file appear under its name; an exception removes
     it and leaves an older file of that name as it was. `metadata` are facts about the table, in Parquet as
@@ -187,20 +204,39 @@ def open_table(
     another run is writing it; Unsupported if a column cannot be written as text; FormatError if the folder
     cannot be written, or a column name does not fit into a header line.
     """
+    plain = schema.remove_metadata()
+    if os.fspath(path).endswith("/"):
+        from plait.formats.datasets import DatasetTable
+
+        return DatasetTable(path, plain, metadata=metadata, inputs=inputs, settings=parts)
+    check_one_file(path, parts)
     suffix = table_suffix(path)
     check_not_input(path, inputs)
-    plain = schema.remove_metadata()
     if suffix == ".parquet":
         return _ParquetTable(path, plain.with_metadata(dict(metadata)))
     return _TextTable(path, plain, metadata, compression=suffix.removeprefix(".tsv").removeprefix("."))
 
 
+def check_one_file(path: str | os.PathLike[str], parts: PartSettings) -> None:
+    """Check that nothing is asked of a single file that folders of parts have alone."""
+    for option, value in parts._asdict().items():
+        if value is not None:
+            hint = f"write a folder: {os.fspath(path)}/"
+            raise InvalidInput(option, found=repr(value), expected="a folder of parts with it", hint=hint)
+    if address_of(path) is not None:
+        hint = f"write a folder: {os.fspath(path)}/"
+        raise bad_output(path, ", a file in a store", "a file of this machine, or a folder of parts", hint)
+
+
 def table_suffix(path: str | os.PathLike[str]) -> str:
-    """Which of `TABLE_SUFFIXES` a name ends in, in lower case; InvalidInput if it is none."""
+    """Which of `TABLE_SUFFIXES` a name ends in, in lower case, or a slash; InvalidInput if it is none."""
+    if os.fspath(path).endswith("/"):
+        return "/"
     name = Path(path).name.lower()
     suffix = next((suffix for suffix in TABLE_SUFFIXES if name.endswith(suffix)), None)
     if suffix is None:
-        raise bad_output(path, "", f"a name that ends in {', '.join(TABLE_SUFFIXES)}")
+        expected = f"a name that ends in {', '.join(TABLE_SUFFIXES)}, or in / for a folder of parts"
+        raise bad_output(path, "", expected)
     return suffix
 
 
@@ -215,63 +251,106 @@ class TableWriter(WholeOrNot):
         self.schema = schema
         self.rows = 0
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    def encoded(self, batch: pa.RecordBatch) -> pa.RecordBatch | EncodedRows:
+        """What `write` takes as well as a batch, and is faster with; may be made in several threads.
+
+        Errors are as of `write`, but for those of text.
+        """
+        self._check(batch)
+        return batch
+
+    def write(self, rows: pa.RecordBatch | EncodedRows) -> None:
         """Append rows with the columns of `schema`; in Parquet each batch is one row group.
 
         InvalidInput if the batch has other columns; FormatError if the disk is full, or a cell cannot be
         written as text; Unsupported if Parquet cannot hold the values; Arrow before 25 refuses a null
         fixed-size list, for example.
         """
+        if isinstance(rows, pa.RecordBatch):
+            self._check(rows)
+        count = rows.num_rows if isinstance(rows, pa.RecordBatch) else rows.rows
+        if count:
+            with output_errors(self.path):
+                self._write(rows)
+            self.rows += count
+
+    def _check(self, batch: pa.RecordBatch) -> None:
         if not batch.schema.equals(self.schema):
             raise InvalidInput(
                 "batch", found=f"the columns {_described(batch.schema)}", expected=_described(self.schema)
             )
-        if batch.num_rows:
-            with output_errors(self.path):
-                self._write(batch)
-            self.rows += batch.num_rows
 
     @abstractmethod
-    def _write(self, batch: pa.RecordBatch) -> None: ...
+    def _write(self, rows: Any) -> None: ...
 
 
-class _ParquetTable(TableWriter):
-    def __init__(self, path: str | os.PathLike[str], schema: pa.Schema) -> None:
+class ParquetRows:
+    """Encodes rows as Parquet, each batch as a row group; `checksums` show damage where it is read."""
+
+    def __init__(self, sink: Any, schema: pa.Schema, *, checksums: bool = False) -> None:
         import pyarrow.parquet as arrow_parquet
 
-        super().__init__(path, schema)
-        self._file = AtomicFile(path)
-        try:
-            with output_errors(path):
-                self._writer = arrow_parquet.ParquetWriter(
-                    self._file.stream,
-                    schema,
-                    compression="zstd",
-                    compression_level=_ZSTD_LEVEL,
-                    dictionary_pagesize_limit=_DICTIONARY_BYTES,
-                )
-        except BaseException:
-            self._file.discard()
-            raise
+        self._schema = schema
+        self._writer = arrow_parquet.ParquetWriter(
+            sink,
+            schema,
+            compression="zstd",
+            compression_level=_ZSTD_LEVEL,
+            dictionary_pagesize_limit=_DICTIONARY_BYTES,
+            write_page_checksum=checksums,
+        )
 
-    def _write(self, batch: pa.RecordBatch) -> None:
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows; Unsupported if Parquet cannot hold them."""
         try:
             self._writer.write_batch(batch, row_group_size=batch.num_rows)
         except pa.ArrowNotImplementedError as error:
             raise Unsupported(
-                f"Parquet with the columns {_described(self.schema)}",
+                f"Parquet with the columns {_described(self._schema)}",
                 why=f"{error}; a newer pyarrow may write it, or write text",
             ) from error
 
     def close(self) -> None:
+        """Write the footer."""
+        self._writer.close()
+
+
+class _ParquetTable(TableWriter):
+    def __init__(self, path: str | os.PathLike[str], schema: pa.Schema) -> None:
+        super().__init__(path, schema)
+        self._file = AtomicFile(path)
+        try:
+            with output_errors(path):
+                self._groups = RowGroups(self._one_file(None))
+                self._file.stream.write(MAGIC)
+        except BaseException:
+            self._file.discard()
+            raise
+
+    def encoded(self, batch: pa.RecordBatch) -> EncodedRows:
+        self._check(batch)
         with output_errors(self.path):
-            self._writer.close()
+            return self._one_file(batch)
+
+    def _write(self, rows: pa.RecordBatch | EncodedRows) -> None:
+        group = rows if isinstance(rows, EncodedRows) else self._one_file(rows)
+        self._file.stream.write(self._groups.add(group))
+
+    def _one_file(self, batch: pa.RecordBatch | None) -> EncodedRows:
+        """Rows as a file of their own."""
+        sink, rows = pa.BufferOutputStream(), 0 if batch is None else batch.num_rows
+        writer = ParquetRows(sink, self.schema)
+        if rows:
+            writer.write(batch)
+        writer.close()
+        return EncodedRows.of(sink.getvalue(), rows)
+
+    def close(self) -> None:
+        with output_errors(self.path):
+            self._file.stream.write(self._groups.end())
         self._file.close()
 
     def discard(self) -> None:
-        # The writer wants to end the file; whether that works no longer matters.
-        with suppress(Exception):
-            self._writer.close()
         self._file.discard()
 
 
@@ -316,12 +395,13 @@ class _TextTable(TableWriter):
             "table": self.path.name,
             "rows": self.rows,
             "columns": [{"name": field.name, "type": str(field.type)} for field in self.schema],
-            "metadata": {key: _structured(value) for key, value in self._metadata.items()},
+            "metadata": {key: structured(value) for key, value in self._metadata.items()},
         }
         return (json.dumps(facts, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8")
 
 
-def _structured(value: str) -> object:
+def structured(value: str) -> object:
+    """Metadata as it stands in JSON: objects and arrays as such, the rest as text."""
     if value.startswith(("{", "[")):
         with suppress(ValueError):
             return json.loads(value)

@@ -1,4 +1,4 @@
-"""Lossless compression of hyperspectral cubes: CCSDS 123.0-B-1, and the lossless part of 123.0-B-2.
+"""Lossless and near-lossless compression of hyperspectral cubes: CCSDS 123.0-B-1 and 123.0-B-2.
 
 Names are loaded on first use, because xarray, zarr and numcodecs import this package to find its codecs.
 """
@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from plait.hyperspectral.codec import compress, decompress
     from plait.hyperspectral.cube_objects import as_cube
     from plait.hyperspectral.files import compress_file, decompress_file, verify_file
+    from plait.hyperspectral.libraries.spectral_image import open_image
     from plait.hyperspectral.parameters import (
         BlockAdaptive,
+        ErrorLimits,
         HybridCoder,
         ImageLayout,
         Predictor,
@@ -24,11 +26,12 @@ if TYPE_CHECKING:
         WeightOffsets,
     )
     from plait.hyperspectral.presets import preset_parameters
-    from plait.hyperspectral.spectral_image import open_image
-    from plait.hyperspectral.streams import compress_cube, open_stream
+    from plait.hyperspectral.streams import open_stream
+    from plait.hyperspectral.writing import compress_cube
 
 __all__ = [
     "BlockAdaptive",
+    "ErrorLimits",
     "HybridCoder",
     "ImageLayout",
     "Predictor",
@@ -54,8 +57,9 @@ _MODULES = {
     "cube_objects": ("as_cube",),
     "files": ("compress_file", "decompress_file", "verify_file"),
     "presets": ("preset_parameters",),
-    "spectral_image": ("open_image",),
-    "streams": ("compress_cube", "open_stream"),
+    "libraries.spectral_image": ("open_image",),
+    "streams": ("open_stream",),
+    "writing": ("compress_cube",),
 }
 
 

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.cubes.layout import as_rows, check_sample_type
+from plait.hyperspectral.choosing import parameters_for
 from plait.hyperspectral.containers import BlockGrid, Window
 from plait.hyperspectral.cubes import ArrayCube, image_of
 from plait.hyperspectral.parameters import ImageLayout
-from plait.hyperspectral.presets import preset_parameters, typed
-from plait.hyperspectral.streams import CompressedCube, compress_cube, open_stream
+from plait.hyperspectral.presets import AUTO, preset_parameters, typed
+from plait.hyperspectral.streams import CompressedCube, open_stream
+from plait.hyperspectral.writing import compress_cube
 
 _AXES = ("yxz", "yzx", "zyx", "zxy", "xyz", "xzy", "yx", "xy")
 _OF_BANDS = (
@@ -25,6 +27,9 @@ _OF_BANDS = (
     "weight_table_resolution",
     "weight_offsets",
     "representatives",
+    "error_limits",
+    "max_error",
+    "relative_error",
     "accumulator_table",
     "supplementary",
     "initial_sums",
@@ -60,7 +65,7 @@ class ChunkCoding:
         trial = ImageLayout(columns=2, rows=2, bands=2, dynamic_range=16)
         # What depends on the number of bands has to wait for it.
         simple = {name: value for name, value in typed(self.parameters).items() if name not in _OF_BANDS}
-        preset_parameters(trial, self.preset, **simple)
+        preset_parameters(trial, "best" if self.preset == AUTO else self.preset, **simple)
         if self.blocks is not None:
             BlockGrid.parse(self.blocks, trial)
 
@@ -86,7 +91,7 @@ class ChunkCoding:
 
     def check(self, shape: tuple[int, ...], kind: np.dtype[Any]) -> None:
         """InvalidInput if chunks of a shape and type of samples cannot be coded."""
-        check_sample_type(kind, "array")
+        check_sample_type(kind, "array", standard=True)
         before = len(shape) - len(self.axes)
         if before < 0 or any(size != 1 for size in shape[: max(before, 0)]):
             expected = f"{len(self.axes)} dimensions ({self.axes}), and any before them of length 1"
@@ -101,16 +106,18 @@ class ChunkCoding:
         cube = ArrayCube(cube_of(chunk, self.axes))
         bits = needed_bits(cube.read(0, cube.rows)) if dynamic_range is None else dynamic_range
         image = image_of(cube, bits)
-        pixels = None if self.blocks is None else BlockGrid.parse(self.blocks, image).block_pixels
+        grid = None if self.blocks is None else BlockGrid.parse(self.blocks, image)
         pieces: list[bytes] = []
         compress_cube(
             cube,
             pieces.append,
-            parameters=preset_parameters(image, self.preset, pixels, **typed(self.parameters)),
+            parameters=parameters_for(cube, image, self.preset, grid, **typed(self.parameters)),
             # A block of all rows: a container has room for checksums.
             blocks=self.blocks or (f"rows:{image.rows}" if self.checksum else None),
             checksum=self.checksum,
             threads=1,
+            # Arrays are written from many threads and processes.
+            device="cpu",
         )
         return b"".join(pieces)
 

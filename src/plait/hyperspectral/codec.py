@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.errors import InvalidInput, Unsupported
+from plait.devices.cuda_target import CudaTarget, failed, leave
+from plait.devices.target import Target, resolve
+from plait.errors import DeviceFailure, DeviceMemoryError, InvalidInput, Unsupported
 from plait.hyperspectral.codewords import (
     BodyEnd,
     BodyReader,
@@ -21,9 +26,19 @@ from plait.hyperspectral.codewords import (
     make_coder,
 )
 from plait.hyperspectral.header import parse_header, write_header
-from plait.hyperspectral.parameters import BlockAdaptive, HybridCoder, ImageLayout, StreamParameters
-from plait.hyperspectral.waves import BandWaves, bands_at_a_time, rows_at_a_time
+from plait.hyperspectral.parameters import (
+    BlockAdaptive,
+    ErrorLimits,
+    HybridCoder,
+    ImageLayout,
+    SampleAdaptive,
+    StreamParameters,
+)
+from plait.hyperspectral.waves import BandsAbreast, BandWaves, apart, bands_at_a_time, rows_at_a_time
 
+#: Samples that are worth the start of a GPU which was not asked for by name, and those it takes at a time.
+WORTH: Final = 1 << 22
+_GPU_SAMPLES: Final = 1 << 25
 #: Bytes that wait in memory; more wait in a file.
 _MOST_BYTES = 1 << 26
 
@@ -102,10 +117,40 @@ class Checkpoint(NamedTuple):
     weights: NDArray[np.int64]
 
 
+class Entries(NamedTuple):
+    """Where reading codewords may begin, at the start of rows: more places than checkpoints, and light.
+
+    `rows`, int64 (entries), rise from 0; `positions`, int64 (entries), are bits of the body; `sums`, int32
+    (entries, bands), are the accumulators of the sample-adaptive coder.
+    """
+
+    rows: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    sums: NDArray[np.int32]
+
+
+#: Entries of a stream, at most: a GPU has no use for more.
+MOST_ENTRIES: Final = 1024
+
+
 def sample_type(image: ImageLayout) -> np.dtype[Any]:
     """The narrowest type of whole bytes that holds the samples of an image."""
     bits = next(size for size in (8, 16, 32) if size >= image.dynamic_range)
     return np.dtype(f"{'i' if image.signed else 'u'}{bits // 8}")
+
+
+def update_rows(limits: ErrorLimits | None) -> int | None:
+    """Rows of a period of error limits; None where limits are not updated."""
+    return None if limits is None or limits.update_exponent is None else 1 << limits.update_exponent
+
+
+def _row_steps(first: int, last: int, step: int, *multiples: int | None) -> Iterator[tuple[int, int]]:
+    """Stretches of up to `step` rows, none of which goes on over a multiple of any of the numbers."""
+    while first < last:
+        ends = (first - first % every + every for every in multiples if every is not None)
+        end = min(first + step, last, *ends)
+        yield first, end
+        first = end
 
 
 class StreamDecoder:
@@ -146,10 +191,15 @@ class StreamDecoder:
         step: int | None = None,
         every: int | None = None,
         found: Callable[[Checkpoint], object] | None = None,
+        errors: Callable[[NDArray[np.int64]], object] | None = None,
+        threads: int = 1,
     ) -> Iterator[NDArray[Any]]:
         """Samples, `step` rows at a time, shape (rows, columns, bands), from `start` to before row `last`.
 
-        `found` is called with a checkpoint at each row that is a multiple of `every`, but the first.
+        `found` is called with a checkpoint at each row that is a multiple of `every`, but the first; where
+        error limits are updated, `every` is whole periods. `errors` is called, before rows of a near-lossless
+        stream are given, with the largest errors of their samples. With two `threads`, codewords are read
+        while the samples before are recovered, where nothing else is asked for.
         BodyEnd if the stream is truncated or damaged; Unsupported for checkpoints of the hybrid coder,
         whose streams are read from their end.
         """
@@ -162,27 +212,75 @@ class StreamDecoder:
         if start is not None:
             waves.resume(start.row, start.near, start.weights)
         step = rows_at_a_time(image) if step is None else step
-        source: _InTurn | _Stored
-        if hybrid or self.parameters.order == "bsq":
-            source = _Stored(self, first, last, start, every if found is not None else None)
-        else:
-            source = _InTurn(self, start)
-        row = first
-        while row < last:
-            end = min(row + step, last)
-            if found is not None and every is not None:
-                end = min(end, row - row % every + every)
-            values = np.zeros((end - row, image.columns, image.bands), np.int64)
+        every = every if found is not None else None
+        limits = self.parameters.predictor.error_limits
+        period = update_rows(limits)
+        if period is not None and first % period:
+            expected = f"a multiple of {period}, for error limits are updated so often"
+            raise InvalidInput("row of a checkpoint", found=str(first), expected=expected)
+        stored = hybrid or self.parameters.order == "bsq"
+        source = _Stored(self, first, last, start, every) if stored else _InTurn(self, start)
+        if threads > 1 and found is None and limits is None and isinstance(source, _InTurn):
+            yield from self._rows_ahead(source, waves, list(_row_steps(first, last, step, every, period)))
+            return
+        # Steps are no longer than so.
+        room = np.zeros((min(step, last - first), image.columns, image.bands), np.int64)
+        for row, end in _row_steps(first, last, step, every, period):
+            if period is not None and row % period == 0:
+                waves.set_limits(source.limits(row))
+            values = room[: end - row]
             source.get(values, row)
             waves.run(values.reshape(-1, image.bands))
-            row = end
-            if row == image.rows:
+            if end == image.rows:
                 source.check_end()
-            if found is not None and every is not None and row % every == 0 and row < image.rows:
-                found(Checkpoint(row, *source.state(row), *waves.state()))
-            values += image.middle
-            yield values.astype(self.dtype)
+            if found is not None and every is not None and end % every == 0 and end < image.rows:
+                found(Checkpoint(end, *source.state(end), *waves.state()))
+            least = image.middle
+            if limits is not None:
+                largest, least = apart(values), image.least
+                if errors is not None:
+                    errors(largest)
+            yield _as_samples(values, least, self.dtype)
         source.close()
+
+    def _rows_ahead(
+        self, source: _InTurn, waves: BandWaves, steps: list[tuple[int, int]]
+    ) -> Iterator[NDArray[Any]]:
+        """Samples of stretches of rows; the codewords of the next one are read by another thread."""
+        image = self._image
+        most = max((end - row for row, end in steps), default=0)
+        rooms = [np.zeros((most, image.columns, image.bands), np.int64) for _ in range(2)]
+
+        def read(number: int) -> NDArray[np.int64]:
+            row, end = steps[number]
+            values = rooms[number % 2][: end - row]
+            source.get(values, row)
+            return values
+
+        with ThreadPoolExecutor(1) as pool:
+            following = pool.submit(read, 0) if steps else None
+            for number, (_, end) in enumerate(steps, 1):
+                assert following is not None
+                values = following.result()
+                if number < len(steps):
+                    following = pool.submit(read, number)
+                waves.run(values.reshape(-1, image.bands))
+                if end == image.rows:
+                    source.check_end()
+                yield _as_samples(values, image.middle, self.dtype)
+
+    def read_limits(self, coder: ResidualCoder, backwards: bool = False) -> dict[str, list[int]]:
+        """The error limits that come next in the body."""
+        limits = self.parameters.predictor.error_limits
+        assert limits is not None
+        kinds = limits.kinds(self._image.bands)
+        ordered = reversed(kinds) if backwards else kinds
+        return {name: coder.get_limits(count, bits) for name, bits, count in ordered}
+
+    @property
+    def body(self) -> memoryview:
+        """What follows the header."""
+        return self._body
 
     @property
     def body_bytes(self) -> int:
@@ -201,7 +299,8 @@ class StreamDecoder:
     def check(self, residuals: NDArray[np.int64]) -> None:
         """BodyEnd if a residual is negative or has more than D bits."""
         depth = self._image.dynamic_range
-        if residuals.size and (int(residuals.max()) >> depth or int(residuals.min()) < 0):
+        # Without a sign, a negative number is large.
+        if residuals.size and int(residuals.view(np.uint64).max()) >> depth:
             raise BodyEnd(f"the body holds a residual of more than {depth} bits: it is damaged")
 
 
@@ -215,11 +314,17 @@ class _InTurn:
         if start is not None:
             image = decoder.parameters.image
             samples = start.row * image.columns * image.bands
+            limits = decoder.parameters.predictor.error_limits
+            if limits is not None:
+                samples += limits.updates(start.row, image.bands)
             self._coder.resume(self._bits, start.coders[0], samples, None)
 
     def get(self, values: NDArray[np.int64], row: int) -> None:
         self._coder.get(values, row)
         self._decoder.check(values)
+
+    def limits(self, row: int) -> dict[str, list[int]]:
+        return self._decoder.read_limits(self._coder)
 
     def check_end(self) -> None:
         self._decoder.check_end(self._bits.left)
@@ -229,6 +334,37 @@ class _InTurn:
 
     def close(self) -> None:
         pass
+
+
+def _as_samples(values: NDArray[np.int64], least: int, kind: np.dtype[Any]) -> NDArray[Any]:
+    """New samples of values that count from `least`."""
+    samples = np.empty(values.shape, kind)
+    np.add(values, least, out=samples, dtype=np.int64, casting="unsafe")
+    return samples
+
+
+def find_entries(decoder: StreamDecoder, every: int | None = None) -> Entries | None:
+    """Read the codewords of a stream once, for entries at every so many rows.
+
+    By default there are up to `MOST_ENTRIES`. None for other streams than band-interleaved ones of the
+    sample-adaptive coder; BodyEnd if it is damaged.
+    """
+    parameters = decoder.parameters
+    image = parameters.image
+    if not isinstance(parameters.coder, SampleAdaptive) or parameters.order != "bi":
+        return None
+    every = -(-image.rows // MOST_ENTRIES) if every is None else every
+    source, found = _InTurn(decoder, None), []
+    for row in range(0, image.rows, every):
+        found.append(source.state(row))
+        last = min(row + every, image.rows)
+        for first in range(row, last, rows_at_a_time(image)):
+            size = min(rows_at_a_time(image), last - first)
+            source.get(np.zeros((size, image.columns, image.bands), np.int64), first)
+    source.check_end()
+    positions = np.array([at for (at,), _ in found], np.int64)
+    sums = np.array([state for _, (state,) in found]).astype(np.int32)
+    return Entries(np.arange(0, image.rows, every), positions, sums)
 
 
 class _Stored:
@@ -241,6 +377,7 @@ class _Stored:
         self._image, self._every = decoder.parameters.image, every
         self._positions: dict[int, list[int]] = {}
         self._states: dict[int, list[NDArray[np.int64]]] = {}
+        self._limits: dict[int, dict[str, list[int]]] = {}
         self._store = ResidualStore(self._image, rows=last - first)
         self._bits = decoder.reader()
         coder = make_coder(decoder.parameters, self._bits)
@@ -253,14 +390,8 @@ class _Stored:
 
     def _steps(self, last: int) -> list[tuple[int, int]]:
         """Stretches of rows that are read at a time, up to row `last`."""
-        step, row, steps = rows_at_a_time(self._image, bands=1), self._first, []
-        while row < last:
-            end = min(row + step, last)
-            if self._every is not None:
-                end = min(end, row - row % self._every + self._every)
-            steps.append((row, end))
-            row = end
-        return steps
+        step = rows_at_a_time(self._image, bands=1)
+        return list(_row_steps(self._first, last, step, self._every))
 
     def _read(self, coder: ResidualCoder, band: int, row: int, end: int, bands: int = 1) -> None:
         residuals = np.zeros((bands, end - row, self._image.columns), np.int64)
@@ -301,12 +432,14 @@ class _Stored:
                     self._read(coder, band, row, end, bands)
             self._check_begin()
             return
-        step = rows_at_a_time(image)
-        for row in reversed(range(0, image.rows, step)):
-            values = np.zeros((min(step, image.rows - row), image.columns, image.bands), np.int64)
+        period = update_rows(self._decoder.parameters.predictor.error_limits)
+        for row, end in reversed(list(_row_steps(0, image.rows, rows_at_a_time(image), period))):
+            values = np.zeros((end - row, image.columns, image.bands), np.int64)
             coder.get(values, row)
             self._decoder.check(values)
             self._store.put(0, row, values.transpose(2, 0, 1))
+            if period is not None and row % period == 0:
+                self._limits[row] = self._decoder.read_limits(coder, backwards=True)
         self._check_begin()
 
     def check_end(self) -> None:
@@ -323,6 +456,9 @@ class _Stored:
         first = row - self._first
         values[:] = self._store.get(0, self._image.bands, first, first + len(values)).transpose(1, 2, 0)
 
+    def limits(self, row: int) -> dict[str, list[int]]:
+        return self._limits[row]
+
     def state(self, row: int) -> tuple[tuple[int, ...], tuple[NDArray[np.int64], ...]]:
         return tuple(self._positions[row]), tuple(self._states[row])
 
@@ -330,28 +466,74 @@ class _Stored:
         self._store.close()
 
 
-class Compressor:
-    """Compresses an image whose rows come in order; `write` is called with pieces of the stream, in order."""
+def _rows_on_gpu(parameters: StreamParameters, target: Target | None) -> Any:
+    """What compresses rows on the GPUs of a target; None if the CPU does it.
 
-    def __init__(self, parameters: StreamParameters, write: Callable[[bytes], object]) -> None:
+    Unsupported if a GPU was asked for by name that does not make such streams.
+    """
+    if not isinstance(target, CudaTarget) or (target.sparing and parameters.image.samples < WORTH):
+        return None
+    from plait.hyperspectral.gpu_codec import RowsOnGpu, unserved
+
+    why = unserved(parameters)
+    if why and not target.sparing:
+        why = f"{why}; device='cpu' makes them all, and 'auto' leaves them to it"
+        raise Unsupported("making such a stream on a GPU", why=why)
+    return (
+        None if why or (target.sparing and failed(target.devices)) else RowsOnGpu(parameters, target.devices)
+    )
+
+
+class Compressor:
+    """Compresses an image whose rows come in order; `write` is called with pieces of the stream, in order.
+
+    With `target` some are compressed on GPUs; where `write` does not keep what it is given (`keeps`), it may
+    be given views of memory that is used again. With two `threads` some rows are coded while the next ones
+    are predicted. Rows are best given `step` at a time, or many times as many.
+    """
+
+    def __init__(
+        self,
+        parameters: StreamParameters,
+        write: Callable[[Any], object],
+        target: Target | None = None,
+        *,
+        keeps: bool = True,
+        threads: int = 1,
+    ) -> None:
         self.parameters = parameters
         self._image = parameters.image
-        self._give = write
+        self._give, self._keeps = write, keeps
         self._written = 0
         self._row = 0
-        self._waves = BandWaves(parameters.image, parameters.predictor)
+        self._limits = parameters.predictor.error_limits
+        self._period = update_rows(self._limits)
         self._bits = BodyWriter()
         self._coder = make_coder(parameters, self._bits)
+        self._target, self._gpu = target, _rows_on_gpu(parameters, target)
+        #: Rows that are compressed at a time.
+        self.step = rows_at_a_time(self._image)
+        if self._gpu is not None:
+            self.step = max(_GPU_SAMPLES // (self._image.columns * self._image.bands), 1)
         self._waiting = ResidualStore(parameters.image) if parameters.order == "bsq" else None
+        self._beside = ThreadPoolExecutor(1) if threads > 1 and self._limits is None else None
+        self._coded: Future[bytes] | None = None
         self._put(write_header(parameters))
 
-    def _put(self, data: bytes) -> None:
+    @cached_property
+    def _bands(self) -> BandsAbreast | BandWaves:
+        predictor = self.parameters.predictor
+        # What stands for samples is known in advance.
+        exact = predictor.representatives is None and predictor.error_limits is None
+        return (BandsAbreast if exact else BandWaves)(self._image, predictor)
+
+    def _put(self, data: bytes | memoryview) -> None:
         if data:
             self._written += len(data)
             self._give(data)
 
-    def write(self, rows: NDArray[Any]) -> None:
-        """Append rows of integers, shape (rows, columns, bands).
+    def write(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Append rows of integers, shape (rows, columns, bands); the rows as decoders will give them.
 
         InvalidInput if the shape or a sample does not go with the parameters, or there are too many rows.
         """
@@ -366,22 +548,82 @@ class Compressor:
         if rows.dtype.kind not in "iu":
             found = f"samples of type {rows.dtype}"
             raise InvalidInput("rows", found=found, expected="integers, which are kept without loss")
-        step = rows_at_a_time(image)
-        for first in range(0, len(rows), step):
-            self._compress(rows[first : first + step])
+        begin, done = self._row, []
+        if self._gpu is not None:
+            self._compress_on_gpu(rows)
+        for first, end in _row_steps(self._row, begin + len(rows), self.step, self._period):
+            done.append(self._compress(rows[first - begin : end - begin]))
+            self._row = end
+        return rows if self._limits is None else np.concatenate([rows[:0], *done])
 
-    def _compress(self, rows: NDArray[Any]) -> None:
+    def _compress_on_gpu(self, rows: NDArray[Any]) -> None:
+        """Compress rows; those that are left after a failure are for the CPU."""
+        image, begin = self._image, self._row
+        if rows.dtype.itemsize > 2 or (rows.dtype.kind == "i") != image.signed:
+            _check_samples(rows, image, begin)
+        try:
+            fit = self._gpu.compress(rows, begin, self.step, self._put_view)
+            self._row = self._gpu.done
+        except (DeviceFailure, DeviceMemoryError) as error:
+            assert isinstance(self._target, CudaTarget)
+            if not self._target.sparing:
+                raise
+            leave(self._target.devices, error)
+            near, weights, sums = self._gpu.state()
+            self._row, self.step = self._gpu.done, rows_at_a_time(image)
+            if self._row:
+                self._bands.resume(self._row, near, weights)
+            self._coder.resume(self._bits, sums, 0, None)
+            self._bits.put(*self._gpu.held)
+            self._gpu, fit = None, True
+        if not fit:
+            _check_samples(rows[self._row - begin :], image, self._row)
+
+    def _put_view(self, view: memoryview) -> None:
+        self._put(bytes(view) if self._keeps else view)
+
+    def _compress(self, rows: NDArray[Any]) -> NDArray[Any]:
         image = self._image
         _check_samples(rows, image, self._row)
-        values = np.empty(rows.shape, np.int64)
-        np.subtract(rows, image.middle, out=values, dtype=np.int64, casting="unsafe")
-        self._waves.run(values.reshape(-1, image.bands))
+        if self._limits is not None and self._period is not None and self._row % self._period == 0:
+            self._update(self._limits, self._row // self._period)
+        if isinstance(self._bands, BandsAbreast):
+            values = self._bands.run(rows)
+        else:
+            values = np.empty(rows.shape, np.int64)
+            np.subtract(rows, image.middle, out=values, dtype=np.int64, casting="unsafe")
+            self._bands.run(values.reshape(-1, image.bands))
+        if self._limits is not None:
+            samples = apart(values) + image.middle
+            rows = samples.astype(rows.dtype)
         if self._waiting is not None:
             self._waiting.put(0, self._row, values.transpose(2, 0, 1))
+        elif self._beside is None:
+            self._put(self._code(values, self._row))
         else:
-            self._coder.put(values, self._row)
+            # The next rows may have the same memory.
+            self._put_coded()
+            self._coded = self._beside.submit(self._code, values.copy(), self._row)
+        return rows
+
+    def _code(self, residuals: NDArray[np.int64], row: int) -> bytes:
+        self._coder.put(residuals, row)
+        return self._bits.take()
+
+    def _put_coded(self) -> None:
+        """Write what was coded beside, once it is."""
+        if self._coded is not None:
+            coded, self._coded = self._coded, None
+            self._put(coded.result())
+
+    def _update(self, limits: ErrorLimits, period: int) -> None:
+        """Begin a period of error limits."""
+        own = limits.of_period(period)
+        assert isinstance(self._bands, BandWaves)
+        self._bands.set_limits(own)
+        for name, bits, _ in limits.kinds(self._image.bands):
+            self._coder.put_limits(own[name], bits)
             self._put(self._bits.take())
-        self._row += len(rows)
 
     def close(self) -> None:
         """Write the end; InvalidInput if rows are missing."""
@@ -398,6 +640,11 @@ class Compressor:
                     self._coder.put(residuals, row, band)
                     self._put(self._bits.take())
             self._waiting.close()
+        self._put_coded()
+        if self._beside is not None:
+            self._beside.shutdown()
+        if self._gpu is not None:
+            self._bits.put(*self._gpu.held)
         self._coder.finish()
         self._put(self._bits.take())
         self._put(self._bits.close(self._written, self.parameters.output_word_size))
@@ -418,7 +665,9 @@ def _check_samples(rows: NDArray[Any], image: ImageLayout, first: int) -> None:
     raise InvalidInput(what, found=str(worst), expected=expected)
 
 
-def compress(cube: NDArray[Any], parameters: StreamParameters) -> bytes:
+def compress(
+    cube: NDArray[Any], parameters: StreamParameters, *, device: str = "auto", threads: int = 1
+) -> bytes:
     """Compress a whole image.
 
     Parameters
@@ -427,31 +676,40 @@ def compress(cube: NDArray[Any], parameters: StreamParameters) -> bytes:
         Integers, shape (rows, columns, bands).
     parameters
         Everything that the header says.
+    device
+        Name of a device, see `plait.devices.target`.
+    threads
+        Two or more: rows of a band-interleaved stream are coded while the next ones are predicted.
 
     Returns
     -------
     bytes
-        The stream.
+        The stream, the same from all devices and threads.
 
     Raises
     ------
     InvalidInput
         If the image does not go with the parameters.
+    Unsupported
+        If a GPU is asked for that does not make such streams.
     """
-    pieces: list[bytes] = []
-    compressor = Compressor(parameters, pieces.append)
+    # Its value is not copied once more.
+    stream = io.BytesIO()
+    compressor = Compressor(parameters, stream.write, resolve(device), keeps=False, threads=threads)
     compressor.write(cube)
     compressor.close()
-    return b"".join(pieces)
+    return stream.getvalue()
 
 
-def decompress(stream: Any, **tables: Any) -> tuple[NDArray[Any], StreamParameters]:
+def decompress(stream: Any, *, threads: int = 1, **tables: Any) -> tuple[NDArray[Any], StreamParameters]:
     """Decompress a whole image.
 
     Parameters
     ----------
     stream
         The stream, as bytes or another buffer.
+    threads
+        Two or more: codewords of a band-interleaved stream are read while samples are recovered.
     **tables
         Tables that the stream uses and does not carry, see `plait.hyperspectral.header.parse_header`.
 
@@ -473,7 +731,7 @@ def decompress(stream: Any, **tables: Any) -> tuple[NDArray[Any], StreamParamete
     image = decoder.parameters.image
     found = np.empty((image.rows, image.columns, image.bands), decoder.dtype)
     row = 0
-    for rows in decoder.rows():
+    for rows in decoder.rows(threads=threads):
         found[row : row + len(rows)] = rows
         row += len(rows)
     return found, decoder.parameters

@@ -105,7 +105,7 @@ def count_at(code: Any, t: int) -> Any:
 
 
 @shared
-def _exponent(code: Any, count: int, total: int) -> Any:
+def exponent(code: Any, count: Any, total: Any) -> Any:
     """The parameter k of the next codeword."""
     mean = total + ((49 * count) >> 7)
     if 2 * count > mean:
@@ -117,7 +117,8 @@ def _exponent(code: Any, count: int, total: int) -> Any:
 
 
 @shared
-def _next_sum(code: Any, count: int, total: int, residual: int) -> Any:
+def next_sum(code: Any, count: Any, total: Any, residual: Any) -> Any:
+    """The accumulator after one more sample."""
     return total + residual if count < code.most else (total + residual + 1) >> 1
 
 
@@ -158,9 +159,9 @@ def code_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> No
                     continue
                 for z in range(first, last):
                     value, total = residuals[stack, y, x, z], sums[stack, z]
-                    k = _exponent(code, count, total)
+                    k = exponent(code, count, total)
                     held, bits, at = _put_codeword(words, held, bits, at, code, value, k)
-                    sums[stack, z] = _next_sum(code, count, total, value)
+                    sums[stack, z] = next_sum(code, count, total, value)
                 count = next_count(code, count)
     state[0], state[1], state[2] = held, bits, at
 
@@ -192,7 +193,7 @@ def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> 
                     total = sums[stack, z]
                     zeros = bits - 1 - highest_bit(held) if held else bits
                     if zeros < code.limit:
-                        k = _exponent(code, count, total)
+                        k = exponent(code, count, total)
                         bits -= zeros + 1
                         held = held & ((1 << bits) - 1)
                         held, bits, at = filled(words, held, bits, at)
@@ -204,7 +205,7 @@ def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> 
                         bits -= code.limit
                         value, held, bits, at = take(words, held, bits, at, code.depth)
                     residuals[stack, y, x, z] = value
-                    sums[stack, z] = _next_sum(code, count, total, value)
+                    sums[stack, z] = next_sum(code, count, total, value)
                 count = next_count(code, count)
     state[0], state[1], state[2] = held, bits, at
 
@@ -411,3 +412,75 @@ def decode_blocks(code: Any, values: Any, cursor: Any, progress: Any) -> None:
         block += 1
     state[0], state[1], state[2] = held, bits, at
     progress[0], progress[1] = block, run
+
+
+@shared
+def _take_first_block(code: Any, values: Any, start: int, words: Any, held: int, bits: int, at: int) -> Any:
+    """A block that may begin with a reference sample, or the zeros that a run of blocks begins with.
+
+    Returns the blocks of the run, 0 if there is none, its reference sample, and what `take` returns.
+    """
+    label, held, bits, at = take(words, held, bits, at, code.label)
+    pairs, run, reference, own = 0, 0, 0, 0
+    if label == 0:
+        pairs, held, bits, at = take(words, held, bits, at, 1)
+    if start % (code.interval * code.size) == 0:
+        reference, held, bits, at = take(words, held, bits, at, code.depth)
+        own = 1
+    if label:
+        # One number fewer behind a reference.
+        rest = BlockCode(code.depth, code.size - own, code.label, code.splits, code.interval, code.blocks)
+        held, bits, at = _take_block(rest, label, values, start + own, words, held, bits, at)
+    elif pairs:
+        held, bits, at = _take_pairs(code, values, start, words, held, bits, at)
+    else:
+        zeros, held, bits, at = _take_unary(words, held, bits, at)
+        run = zeros + 1 if zeros < 4 else zeros
+        if zeros == 4:
+            run = blocks_left(code, start // code.size)
+    return run, reference, held, bits, at
+
+
+@shared
+def decode_references(code: Any, values: Any, cursor: Any, low: int, padded: bool) -> None:
+    """Read whole reference intervals of CCSDS 121.0 with its unit-delay predictor into `values`.
+
+    `values` begins with an interval, the last of which may have fewer blocks. `low` is the least sample. With
+    `padded` each interval begins at a byte. What is no residual leads out of the range of samples, and stays.
+    """
+    words, state = cursor
+    held, bits, at = state[0], state[1], state[2]
+    high = low + (1 << code.depth) - 1
+    length = code.interval * code.size
+    for first in range(0, values.size, length):
+        last = min(first + length, values.size)
+        run, reference = 0, 0
+        for start in range(first, last, code.size):
+            if run == 0:
+                run, number, held, bits, at = _take_first_block(code, values, start, words, held, bits, at)
+                if start == first:
+                    reference = number
+            if run:
+                for i in range(start, start + code.size):
+                    values[i] = 0
+                run -= 1
+        values[first] = reference if reference <= high else reference - (1 << code.depth)
+        _add_residuals(values, first, last, low, high)
+        if padded:
+            bits -= bits % 8
+            held &= (1 << bits) - 1
+    state[0], state[1], state[2] = held, bits, at
+
+
+@shared
+def _add_residuals(values: Any, first: int, last: int, low: int, high: int) -> None:
+    """Samples of mapped differences of neighbours, the first of which is one already."""
+    before = values[first]
+    for i in range(first + 1, last):
+        mapped = values[i]
+        room = min(before - low, high - before)
+        if mapped > 2 * room:
+            before += mapped - room if room == before - low else room - mapped
+        else:
+            before += -((mapped + 1) >> 1) if mapped & 1 else mapped >> 1
+        values[i] = before

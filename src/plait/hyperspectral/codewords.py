@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -153,6 +153,18 @@ class BodyReader:
     def _as_words(self, data: bytes) -> Any:
         return np.frombuffer(data, ">u4").astype(np.uint32)
 
+    def take(self, bits: int) -> int:
+        """The number in the next bits; BodyEnd if there are too few."""
+        words, state = self.window(-(-bits // 32))
+        held, size, at = (int(number) for number in state)
+        while size < bits:
+            held = (held << 32) | (int(words[at]) if at < words.size else 0)
+            size, at = size + 32, at + 1
+        size -= bits
+        state[:] = held & ((1 << size) - 1), size, at
+        self.check()
+        return held >> size
+
     def check(self) -> None:
         """BodyEnd if bits were read beyond the end."""
         used = 32 * int(self._state[2]) - int(self._state[1])
@@ -213,6 +225,15 @@ class ResidualCoder(ABC):
     def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
         """Read residuals; changed in place."""
 
+    def put_limits(self, limits: Sequence[int], bits: int) -> None:
+        """Append error limits of so many bits, between rows."""
+        for limit in limits:
+            self._stream.put(limit, bits)
+
+    def get_limits(self, count: int, bits: int) -> list[int]:
+        """Read error limits."""
+        return [self._stream.take(bits) for _ in range(count)]
+
     def finish(self) -> None:
         """Write what is still open, if anything may be."""
         return
@@ -221,8 +242,10 @@ class ResidualCoder(ABC):
         """What reading goes on from, beside the place in the stream; of one band where they come in turn."""
         raise Unsupported("going on in a stream of the hybrid coder", why="it is read from its end")
 
-    def resume(self, stream: BodyReader, state: NDArray[np.int64], samples: int, band: int | None) -> None:
-        """Go on reading from a `state`, at a place of so many samples in coding order."""
+    def resume(
+        self, stream: BodyWriter | BodyReader, state: NDArray[np.int64], samples: int, band: int | None
+    ) -> None:
+        """Go on from a `state`, at a place of so many samples in coding order."""
         raise Unsupported("going on in a stream of the hybrid coder", why="it is read from its end")
 
 
@@ -250,7 +273,8 @@ def make_coder(parameters: StreamParameters, stream: BodyWriter | BodyReader) ->
     return _HybridRows(parameters, parameters.coder, stream)
 
 
-def _constants(parameters: StreamParameters, coder: SampleAdaptive | HybridCoder) -> AdaptiveCode:
+def adaptive_constants(parameters: StreamParameters, coder: SampleAdaptive | HybridCoder) -> AdaptiveCode:
+    """Constants of a coder that adapts to each sample."""
     numbers = (
         parameters.image.dynamic_range,
         coder.unary_length_limit,
@@ -280,7 +304,7 @@ class _SampleAdaptiveRows(ResidualCoder):
     ) -> None:
         image, exponent = parameters.image, coder.initial_count_exponent
         self._stream = stream
-        self._code = _constants(parameters, coder)
+        self._code = adaptive_constants(parameters, coder)
         sums = {k: initial_sums(image.dynamic_range, exponent, k) for k in range(15)}
         self._sums = np.array([sums[coder.exponent(z)] for z in range(image.bands)], np.int64)
 
@@ -296,7 +320,9 @@ class _SampleAdaptiveRows(ResidualCoder):
     def state(self, band: int | None) -> NDArray[np.int64]:
         return self._sums[_of(band)].copy()
 
-    def resume(self, stream: BodyReader, state: NDArray[np.int64], samples: int, band: int | None) -> None:
+    def resume(
+        self, stream: BodyWriter | BodyReader, state: NDArray[np.int64], samples: int, band: int | None
+    ) -> None:
         self._stream = stream
         self._sums[_of(band)] = state
 
@@ -311,7 +337,9 @@ class _BlockAdaptiveRows(ResidualCoder):
         label = 3 if depth <= 8 else 4 if depth <= 16 else 5
         if coder.restricted and depth <= 4:
             label = 1 if depth <= 2 else 2
-        blocks = -(-image.samples // coder.block_size)
+        limits = parameters.predictor.error_limits
+        numbers_coded = image.samples + (0 if limits is None else limits.updates(image.rows, image.bands))
+        blocks = -(-numbers_coded // coder.block_size)
         numbers = (depth, coder.block_size, label, _LABELS[label], coder.reference_interval, blocks)
         self._code = BlockCode(*(np.int64(number) for number in numbers))
         self._size = coder.block_size
@@ -338,17 +366,30 @@ class _BlockAdaptiveRows(ResidualCoder):
         self._rest = values[whole:]
 
     def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
-        missing = max(residuals.size - self._rest.size, 0)
-        values = np.zeros(-(-missing // self._size) * self._size, np.int64)
-        decode_blocks_kernel(self._code, values, self._stream.window(2 * values.size), self._progress)
-        self._stream.check()
-        values = np.concatenate([self._rest, values])
-        self._rest = values[residuals.size :].copy()
-        rows, done = values[: residuals.size].reshape(len(residuals), -1), 0
+        rows, done = self._get(residuals.size).reshape(len(residuals), -1), 0
         for part in [residuals] if band is not None else self._groups(residuals):
             size = part.size // len(residuals)
             part[:] = rows[:, done : done + size].reshape(part.shape)
             done += size
+
+    def _get(self, count: int) -> NDArray[np.int64]:
+        missing = max(count - self._rest.size, 0)
+        values = np.zeros(-(-missing // self._size) * self._size, np.int64)
+        decode_blocks_kernel(self._code, values, self._stream.window(2 * values.size), self._progress)
+        self._stream.check()
+        values = np.concatenate([self._rest, values])
+        self._rest = values[count:].copy()
+        return values[:count]
+
+    def put_limits(self, limits: Sequence[int], bits: int) -> None:
+        # They are among the numbers of the blocks.
+        self._put(np.array(limits, np.int64))
+
+    def get_limits(self, count: int, bits: int) -> list[int]:
+        found = [int(limit) for limit in self._get(count)]
+        if any(limit < 0 or limit >> bits for limit in found):
+            raise BodyEnd(f"the body holds an error limit of more than {bits} bits: it is damaged")
+        return found
 
     def finish(self) -> None:
         if self._rest.size:
@@ -357,7 +398,9 @@ class _BlockAdaptiveRows(ResidualCoder):
     def state(self, band: int | None) -> NDArray[np.int64]:
         return np.concatenate([self._progress[1:], self._rest])
 
-    def resume(self, stream: BodyReader, state: NDArray[np.int64], samples: int, band: int | None) -> None:
+    def resume(
+        self, stream: BodyWriter | BodyReader, state: NDArray[np.int64], samples: int, band: int | None
+    ) -> None:
         self._stream = stream
         self._rest = state[1:].copy()
         self._progress[:] = (samples + self._rest.size) // self._size, state[0]
@@ -371,7 +414,7 @@ class _HybridRows(ResidualCoder):
         self._stream = stream
         self._size = 2 + image.dynamic_range + coder.rescaling_counter_size
         self._code = HybridCodeArrays(
-            *_constants(parameters, coder), threshold=np.int64(HIGH_ENTROPY_THRESHOLD)
+            *adaptive_constants(parameters, coder), threshold=np.int64(HIGH_ENTROPY_THRESHOLD)
         )
         self._tables = word_tables()
         self._open = self._tables.codes[:, 2].copy()
@@ -402,6 +445,9 @@ class _HybridRows(ResidualCoder):
         self._stream.check()
         if int(self._sums.min()) < 0 or int(self._sums.max()) >> self._size:
             raise BodyEnd("the body holds sums that no residuals lead to: it is damaged")
+
+    def get_limits(self, count: int, bits: int) -> list[int]:
+        return super().get_limits(count, bits)[::-1]
 
     def finish(self) -> None:
         for (words, _), node in zip(flush_words(), self._open, strict=True):

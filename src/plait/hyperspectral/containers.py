@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
-from plait.hyperspectral.codec import Checkpoint
+from plait.hyperspectral.codec import MOST_ENTRIES, Checkpoint, Entries
 from plait.hyperspectral.codewords import pieces
 from plait.hyperspectral.parameters import ImageLayout, SampleAdaptive, StreamParameters
 
@@ -123,7 +123,8 @@ class BlockGrid:
 def block_parameters(parameters: StreamParameters, window: Window) -> StreamParameters:
     """Parameters of the stream of a block, from those of the whole cube.
 
-    InvalidInput if a supplementary table has values for each column or row, which blocks do not have all of.
+    InvalidInput if a supplementary table has values for each column or row, which blocks do not have all of,
+    or if error limits are updated within the block's first rows.
     """
     if any(table.structure > 1 for table in parameters.supplementary):
         expected = "values for the image or for each band, where there are blocks"
@@ -141,6 +142,9 @@ def block_parameters(parameters: StreamParameters, window: Window) -> StreamPara
         if predictor.weight_table is not None and predictor.mode == "full":
             changes["weight_table"] = tuple(row[3:] for row in predictor.weight_table)
         predictor = replace(predictor, **changes)  # type: ignore[arg-type]
+    if predictor.error_limits is not None:
+        limits = predictor.error_limits.of_rows(window.first_row, window.last_row)
+        predictor = replace(predictor, error_limits=limits)
     return replace(parameters, image=image, predictor=predictor)
 
 
@@ -332,6 +336,8 @@ _SIDE_MAGIC: Final = b"\x89PLHSX\r\n"
 _SIDE_VERSION: Final = 1
 _SIDE_HEAD = struct.Struct("<8sHHQ32sIII")
 _PART = struct.Struct("<IIQQI")
+_LIGHT_MAGIC: Final = b"PLHSXlgt"
+_LIGHT = struct.Struct("<8sQI")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,12 +345,24 @@ class SideIndex:
     """Where decoding may begin.
 
     `rows` are the first rows of the parts but the first, rising; `payloads` holds a stored checkpoint for
-    each. `checksums` are CRC-32 of the samples of each part, or None.
+    each. `checksums` are CRC-32 of the samples of each part, or None. `light` is what is stored of light
+    entries, or nothing.
     """
 
     rows: tuple[int, ...]
     checksums: tuple[int, ...] | None
     payloads: tuple[bytes, ...]
+    light: bytes = b""
+
+    def entries(self, parameters: StreamParameters) -> Entries | None:
+        """The light entries, if any; InvalidInput if they do not go with the parameters."""
+        if not self.light:
+            return None
+        try:
+            return _unpacked_entries(self.light, parameters.image)
+        except (ValueError, zlib.error) as error:
+            what, expected = "light entries of the side index", "what the parameters of the stream need"
+            raise InvalidInput(what, found=error, expected=expected) from error
 
     def checkpoint(self, part: int, parameters: StreamParameters) -> Checkpoint | None:
         """The start of a part, None for part 0; InvalidInput if it does not go with the parameters."""
@@ -407,16 +425,43 @@ def _unpacked(row: int, payload: bytes, parameters: StreamParameters) -> Checkpo
     return Checkpoint(row, positions, coders, near, weights)
 
 
+def _packed_entries(entries: Entries) -> bytes:
+    """Light entries as bytes; accumulators as differences between entries, low bytes before high ones."""
+    sums = np.diff(entries.sums, axis=0, prepend=np.int32(0)).astype("<i4").reshape(-1, 1)
+    parts = entries.rows.astype("<i8"), entries.positions.astype("<i8"), sums.view(np.uint8).T
+    return zlib.compress(b"".join(part.tobytes() for part in parts), 9)
+
+
+def _unpacked_entries(light: bytes, image: ImageLayout) -> Entries:
+    count, expanded = MOST_ENTRIES, zlib.decompressobj()
+    size = 16 + 4 * image.bands
+    data = expanded.decompress(light, count * size + 1)
+    count = len(data) // size
+    if count * size != len(data) or count == 0:
+        raise ValueError(f"{len(data):,} bytes of them")
+    rows, positions = (np.frombuffer(data, "<i8", count, 8 * count * k).astype(np.int64) for k in (0, 1))
+    planes = np.frombuffer(data, np.uint8, offset=16 * count).reshape(4, -1)
+    sums = np.ascontiguousarray(planes.T).view("<i4").reshape(count, image.bands)
+    sums = sums.cumsum(axis=0, dtype=np.int64)
+    rising = (np.diff(rows) > 0).all() and (np.diff(positions) > 0).all()
+    if rows[0] or positions[0] or rows[-1] >= image.rows or not rising:
+        raise ValueError("places that do not rise from the first row to the last")
+    if sums.min() < 0 or sums.max() >= 1 << 31:
+        raise ValueError("accumulators that no residuals lead to")
+    return Entries(rows, positions, sums.astype(np.int32))
+
+
 def write_side_index(
     write: Callable[[bytes], object],
     stream: Any,
     checkpoints: Sequence[Checkpoint],
     checksums: Sequence[int] | None,
+    entries: Entries | None = None,
 ) -> None:
     """Write the side index of a stream.
 
     `checkpoints` are the starts of its parts but the first; `checksums` are CRC-32 of the samples of all
-    parts, or None.
+    parts, or None; `entries` are light ones.
     """
     payloads = [_packed(checkpoint) for checkpoint in checkpoints]
     first, known = (checksums or [0])[0], (len(stream), stream_digest(stream))
@@ -431,6 +476,9 @@ def write_side_index(
     write(table + struct.pack("<I", zlib.crc32(table)))
     for payload in payloads:
         write(payload)
+    if entries is not None:
+        light = _packed_entries(entries)
+        write(_LIGHT.pack(_LIGHT_MAGIC, len(light), zlib.crc32(light)) + light)
 
 
 def read_side_index(data: bytes, size: int, digest: bytes, path: object, rows: int) -> SideIndex:
@@ -467,4 +515,16 @@ def read_side_index(data: bytes, size: int, digest: bytes, path: object, rows: i
     if any(a >= b for a, b in zip((0, *starts), (*starts, rows), strict=True)):
         raise FormatError(path, found="rows that do not rise", expected=f"rows from 1 to {rows - 1}")
     checksums = (first, *(crc for _, crc, *_ in table)) if flags else None
-    return SideIndex(rows=starts, checksums=checksums, payloads=tuple(payloads))
+    light = _read_light(data[end + 4 + sum(map(len, payloads)) :], path)
+    return SideIndex(rows=starts, checksums=checksums, payloads=tuple(payloads), light=light)
+
+
+def _read_light(data: bytes, path: object) -> bytes:
+    """What is stored of light entries behind the checkpoints, or nothing."""
+    if data[: len(_LIGHT_MAGIC)] != _LIGHT_MAGIC or len(data) < _LIGHT.size:
+        return b""
+    _, size, crc = _LIGHT.unpack_from(data)
+    light = data[_LIGHT.size : _LIGHT.size + size]
+    if len(light) != size or zlib.crc32(light) != crc:
+        raise FormatError(path, found="damaged light entries", expected="the checksum that they carry")
+    return light

@@ -143,8 +143,8 @@ class LazyArrayCube:
         """Samples of a window, shape (rows, columns, bands); ends are exclusive, None reads to the end."""
         window = in_order(self._axes, slice(first, last), slice(first_column, last_column))
         found = np.asarray(self._array[window])
-        if found.dtype.kind not in "iu":
-            check_sample_type(found.dtype, "what the array gave")
+        if found.dtype.kind != self.dtype.kind:
+            check_sample_type(found.dtype, "what the array gave", standard=True)
         return as_rows(found, self._axes)
 
 
@@ -164,8 +164,7 @@ def as_cube(cube: Any, axes: str | None = None) -> CubeSource:
     Raises
     ------
     InvalidInput
-        If the samples are not integers, as after a conversion that was not asked for, or it is not clear what
-        the dimensions are.
+        If the samples are of a type that no cube has, or it is not clear what the dimensions are.
     FormatError
         If a file is not what it should be.
     """

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.cubes.envi import EnviHeader, parse_envi_header
+from plait.formats.cubes.layout import check_sample_type
 from plait.formats.cubes.origin import CubeOrigin
 from plait.hyperspectral.parameters import ImageLayout
 
 
 class CubeSource(Protocol):
-    """A cube whose windows are read some rows at a time; `dtype` is an integer type."""
+    """A cube whose windows are read some rows at a time; `dtype` is of integers or floating-point numbers."""
 
     @property
     def rows(self) -> int:
@@ -52,22 +53,16 @@ def image_of(cube: CubeSource, dynamic_range: int | None = None) -> ImageLayout:
 
 
 class ArrayCube:
-    """A cube in memory or in a memory map: integers, shape (rows, columns, bands), any strides.
+    """A cube in memory or in a memory map, shape (rows, columns, bands), any strides.
 
-    InvalidInput if they are not integers, or there are not three dimensions of one or more.
+    InvalidInput if samples have a type that no cube has, or there are not three dimensions of one or more.
     """
 
     def __init__(self, samples: NDArray[Any]) -> None:
         if samples.ndim != 3 or 0 in samples.shape:
             expected = "(rows, columns, bands), each at least 1"
             raise InvalidInput("shape of the cube", found=str(samples.shape), expected=expected)
-        if samples.dtype.kind not in "iu":
-            raise InvalidInput(
-                "cube",
-                found=f"samples of type {samples.dtype}",
-                expected="integers, which are kept without loss",
-                hint="give the file's own integers, before they are scaled, masked or turned into floats",
-            )
+        check_sample_type(samples.dtype, "cube")
         self._samples = samples
         self.rows, self.columns, self.bands = (int(size) for size in samples.shape)
         self.dtype = samples.dtype

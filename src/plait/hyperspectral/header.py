@@ -11,6 +11,7 @@ from plait.errors import InvalidInput, PlaitError
 from plait.hyperspectral.parameters import (
     BlockAdaptive,
     Coder,
+    ErrorLimits,
     HybridCoder,
     ImageLayout,
     LocalSum,
@@ -131,9 +132,13 @@ _PREDICTOR: Final = (
 )  # fmt: skip
 _REPRESENTATIVES: Final = (
     Field("", 5), Field("resolution", 3), Field("", 1), Field("varying", 1), Field("in_header", 1, _FLAG),
-    Field("", 1), Field("damping", 4), Field("", 1), Field("has_offsets", 1), Field("offsets_in_header", 1),
-    Field("", 1), Field("offset", 4),
+    Field("", 1), Field("damping", 4), Field("", 1), Field("offset_varying", 1),
+    Field("offset_in_header", 1, _FLAG), Field("", 1), Field("offset", 4),
 )  # fmt: skip
+_UPDATES: Final = (Field("", 1), Field("updated", 1), Field("", 2), Field("update_exponent", 4))
+_LIMITS: Final = (Field("", 1), Field("by_band", 1, _FLAG), Field("", 2), Field("size", 4, UP))
+#: Bits of the number that says which error limits there are.
+_KINDS_OF_LIMITS: Final = {"absolute": 1, "relative": 2}
 _ADAPTIVE: Final = (
     Field("unary_length_limit", 5, UP), Field("rescaling_counter_size", 3, range(4, 12)),
     Field("initial_count_exponent", 3, UP),
@@ -196,6 +201,7 @@ def parse_header(
     weight_table: tuple[tuple[int, ...], ...] | None = None,
     weight_offsets: WeightOffsets | None = None,
     damping: tuple[int, ...] | None = None,
+    offset: tuple[int, ...] | None = None,
     accumulator_table: tuple[int, ...] | None = None,
     initial_sums: tuple[int, ...] | None = None,
 ) -> tuple[StreamParameters, int]:
@@ -208,15 +214,15 @@ def parse_header(
     bits = BitReader(data)
     found = _take(bits, _IMAGE)
     found["dynamic_range"] += 16 * found.pop("large")
-    if found.pop("quantizer"):
-        raise InvalidInput("quantizer", found="a near-lossless stream", expected="a lossless one")
+    limited = found.pop("quantizer")
     if found["order"] == "bsq":
         found["interleaving_depth"] = 1
     coder_kind, tables = found.pop("entropy coder"), found.pop("tables")
     sizes = ("columns", "rows", "bands", "dynamic_range", "signed")
     image = ImageLayout(**{name: found.pop(name) for name in sizes})
     supplementary = tuple(_take_supplementary(bits, image) for _ in range(tables))
-    predictor = _take_predictor(bits, image, weight_table, weight_offsets, damping)
+    tables_outside = {"weight_table": weight_table, "damping": damping, "offset": offset}
+    predictor = _take_predictor(bits, image, tables_outside, weight_offsets, (limited, found["order"]))
     coder = _take_coder(bits, image, coder_kind, accumulator_table, initial_sums)
     parameters = StreamParameters(
         image=image, predictor=predictor, coder=coder, supplementary=supplementary, **found
@@ -227,13 +233,17 @@ def parse_header(
 def write_header(parameters: StreamParameters) -> bytes:
     """The bytes of a header."""
     bits, image = BitWriter(), parameters.image
-    more = {"entropy coder": type(parameters.coder), "quantizer": 0, "tables": len(parameters.supplementary)}
+    limits = parameters.predictor.error_limits
+    kinds = _KINDS_OF_LIMITS if limits is not None else {}
+    limited = sum(kind for name, kind in kinds.items() if getattr(limits, f"{name}_bits") is not None)
+    more = {"entropy coder": type(parameters.coder), "quantizer": limited}
+    more["tables"] = len(parameters.supplementary)
     depth = parameters.interleaving_depth if parameters.order == "bi" else 0
     large = image.dynamic_range > 16
     _put(bits, _IMAGE, image, parameters, large=large, interleaving_depth=depth, **more)
     for table in parameters.supplementary:
         _put_supplementary(bits, table)
-    _put_predictor(bits, parameters.predictor, image)
+    _put_predictor(bits, parameters.predictor, image, parameters.order)
     _put_coder(bits, parameters.coder)
     return bits.bytes()
 
@@ -263,9 +273,9 @@ def _put_supplementary(bits: BitWriter, table: SupplementaryTable) -> None:
 def _take_predictor(
     bits: BitReader,
     image: ImageLayout,
-    weight_table: tuple[tuple[int, ...], ...] | None,
+    tables: dict[str, Any],
     weight_offsets: WeightOffsets | None,
-    damping: tuple[int, ...] | None,
+    limited: tuple[int, str],
 ) -> Predictor:
     facts = _take(bits, _PREDICTOR)
     representatives, offsets = facts.pop("has_representatives"), facts.pop("has_offsets")
@@ -273,7 +283,7 @@ def _take_predictor(
     table = {name: facts.pop(name) for name in ("weight_table_resolution", "weight_table_in_header")}
     resolution, plain = table["weight_table_resolution"], Predictor(**facts)
     if custom:
-        facts |= {**table, "weight_table": weight_table}
+        facts |= {**table, "weight_table": tables["weight_table"]}
     if table["weight_table_in_header"]:
         if not custom or not resolution:
             found = "a table without custom weights" if not custom else "a resolution of 0"
@@ -286,12 +296,14 @@ def _take_predictor(
         if facts["weight_offsets"] is None:
             expected = "the weight offsets, which this stream does not carry"
             raise InvalidInput("weight_offsets", found="none", expected=expected)
+    if limited[0]:
+        facts["error_limits"] = _take_limits(bits, image, *limited)
     if representatives:
-        facts["representatives"] = _take_representatives(bits, image, damping)
+        facts["representatives"] = _take_representatives(bits, image, tables, lossless=not limited[0])
     return Predictor(**facts)
 
 
-def _put_predictor(bits: BitWriter, found: Predictor, image: ImageLayout) -> None:
+def _put_predictor(bits: BitWriter, found: Predictor, image: ImageLayout, order: str) -> None:
     offsets, table, resolution = found.weight_offsets, found.weight_table, found.weight_table_resolution
     in_header = table is not None and found.weight_table_in_header
     _put(
@@ -311,8 +323,10 @@ def _put_predictor(bits: BitWriter, found: Predictor, image: ImageLayout) -> Non
         full = found.mode == "full"
         rows = zip(offsets.own, offsets.others, strict=True)
         _put_table(bits, (one for own, others in rows for one in ((own,) * full + others)), 4)
+    if found.error_limits is not None:
+        _put_limits(bits, found.error_limits, order)
     if found.representatives is not None:
-        _put_representatives(bits, found.representatives, image.bands)
+        _put_representatives(bits, found.representatives)
 
 
 def _take_rows(
@@ -332,30 +346,64 @@ def _take_offsets(bits: BitReader, image: ImageLayout, plain: Predictor) -> Weig
     )
 
 
+def _take_limits(bits: BitReader, image: ImageLayout, limited: int, order: str) -> ErrorLimits:
+    facts: dict[str, Any] = {}
+    if order == "bi":
+        updates = _take(bits, _UPDATES)
+        if updates["updated"]:
+            facts["update_exponent"] = updates["update_exponent"]
+        elif updates["update_exponent"]:
+            found = f"a period of 2**{updates['update_exponent']} rows"
+            raise InvalidInput("updates of error limits", found=found, expected="none, where there are none")
+    for name, kind in _KINDS_OF_LIMITS.items():
+        if not limited & kind:
+            continue
+        one = _take(bits, _LIMITS)
+        facts |= {f"{name}_by_band": one["by_band"], f"{name}_bits": one["size"]}
+        if "update_exponent" not in facts:
+            values = _take_table(bits, image.bands if one["by_band"] else 1, one["size"])
+            facts[name] = values if one["by_band"] else values[0]
+    return ErrorLimits(**facts)
+
+
+def _put_limits(bits: BitWriter, found: ErrorLimits, order: str) -> None:
+    updated = found.update_exponent is not None
+    if order == "bi":
+        _put(bits, _UPDATES, updated=updated, update_exponent=found.update_exponent or 0)
+    for name in _KINDS_OF_LIMITS:
+        size, values = getattr(found, f"{name}_bits"), getattr(found, name)
+        if size is None:
+            continue
+        _put(bits, _LIMITS, by_band=getattr(found, f"{name}_by_band"), size=size)
+        if not updated:
+            _put_table(bits, values if isinstance(values, tuple) else (values,), size)
+
+
 def _take_representatives(
-    bits: BitReader, image: ImageLayout, damping: tuple[int, ...] | None
+    bits: BitReader, image: ImageLayout, tables: dict[str, Any], *, lossless: bool
 ) -> Representatives:
     facts = _take(bits, _REPRESENTATIVES)
-    varying, offset = facts.pop("varying"), facts.pop("offset")
-    table, elsewhere = facts.pop("offsets_in_header"), facts.pop("has_offsets")
-    if varying:
-        facts["damping"] = damping
-        if facts["in_header"]:
-            facts["damping"] = _take_table(bits, image.bands, facts["resolution"])
-    if table:
-        offset |= any(_take_table(bits, image.bands, facts["resolution"]))
-    if offset:
-        raise InvalidInput("offset of representatives", found="one", expected="none, as in lossless streams")
-    if not varying:
-        del facts["in_header"]
-    elif facts["damping"] is None:
-        raise InvalidInput("damping", found="none", expected="the damping table, which this stream lacks")
-    return Representatives(**facts, zero_offsets="table" if table else "elsewhere" if elsewhere else "fixed")
+    for name, flag, in_header in (
+        ("damping", "varying", "in_header"),
+        ("offset", "offset_varying", "offset_in_header"),
+    ):
+        if not facts.pop(flag):
+            # One number; then the flag of a table says nothing.
+            del facts[in_header]
+            continue
+        facts[name] = tables[name]
+        if facts[in_header]:
+            facts[name] = _take_table(bits, image.bands, facts["resolution"])
+        elif name == "offset" and facts[name] is None and lossless:
+            facts[name] = (0,) * image.bands
+        if facts[name] is None:
+            raise InvalidInput(name, found="none", expected=f"the {name} table, which this stream lacks")
+    return Representatives(**facts)
 
 
-def _put_representatives(bits: BitWriter, found: Representatives, bands: int) -> None:
-    damping, table = found.damping, found.zero_offsets == "table"
-    varying = not isinstance(damping, int)
+def _put_representatives(bits: BitWriter, found: Representatives) -> None:
+    damping, offset = found.damping, found.offset
+    varying, offset_varying = isinstance(damping, tuple), isinstance(offset, tuple)
     _put(
         bits,
         _REPRESENTATIVES,
@@ -363,14 +411,13 @@ def _put_representatives(bits: BitWriter, found: Representatives, bands: int) ->
         varying=varying,
         in_header=varying and found.in_header,
         damping=0 if varying else damping,
-        has_offsets=found.zero_offsets != "fixed",
-        offsets_in_header=table,
-        offset=0,
+        offset_varying=offset_varying,
+        offset_in_header=offset_varying and found.offset_in_header,
+        offset=0 if offset_varying else offset,
     )
-    if not isinstance(damping, int) and found.in_header:
-        _put_table(bits, damping, found.resolution)
-    if table:
-        _put_table(bits, (0,) * bands, found.resolution)
+    for values, carried in ((damping, found.in_header), (offset, found.offset_in_header)):
+        if isinstance(values, tuple) and carried:
+            _put_table(bits, values, found.resolution)
 
 
 def _take_coder(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import reprlib
 import types
-from dataclasses import dataclass, field, is_dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -300,19 +301,191 @@ class Representatives:
         Phi, from 0 to ``2**resolution - 1``: one number, or one for each band.
     in_header
         Whether the header carries the damping of each band, if it varies.
-    zero_offsets
-        How the header says that psi, the offset, is zero, as it is in lossless streams: as one number, as a
-        table that it carries, or as one that it does not.
+    offset
+        Psi, as the damping; 0 in lossless streams.
+    offset_in_header
+        Whether the header carries the offset of each band, if it varies.
     """
 
     resolution: int
     damping: int | tuple[int, ...]
     in_header: bool = True
-    zero_offsets: Literal["fixed", "table", "elsewhere"] = "fixed"
+    offset: int | tuple[int, ...] = 0
+    offset_in_header: bool = True
 
-    def of_band(self, band: int) -> int:
-        """Phi of a band."""
-        return self.damping if isinstance(self.damping, int) else self.damping[band]
+    def of_band(self, band: int) -> tuple[int, int]:
+        """Phi and psi of a band."""
+        phi, psi = (one if isinstance(one, int) else one[band] for one in (self.damping, self.offset))
+        return phi, psi
+
+
+#: Limits of all bands, or one for each; where they are updated, a row of one or of each band for each period.
+Limits: TypeAlias = int | tuple[int, ...] | Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorLimits:
+    """Error limits of near-lossless streams (123.0-B-2).
+
+    No sample differs from the original by more than its absolute limit, nor by more than its relative limit,
+    in 2**-D of the absolute value that was predicted for it. The first sample of each band is exact.
+
+    Attributes
+    ----------
+    absolute
+        a_z: one number for all bands, or one for each. None if there are none, or if they are updated and the
+        body holds them.
+    relative
+        r_z, likewise.
+    absolute_bits, relative_bits
+        D_A and D_R, bits of a limit: 1 to min(D - 1, 16). None for as many as the limits need, which the
+        parameters then have; of limits that there are not, None.
+    absolute_by_band, relative_by_band
+        Whether there is a limit for each band; the limits tell, where there are any here.
+    update_exponent
+        u, 0 to 9, of the band-interleaved order: limits are updated every ``2**u`` rows, and `absolute` and
+        `relative` have a row for each period, of one number or of one for each band. The body carries them.
+        None if limits are not updated.
+    """
+
+    absolute: Limits | None = None
+    relative: Limits | None = None
+    absolute_bits: int | None = None
+    relative_bits: int | None = None
+    absolute_by_band: bool = False
+    relative_by_band: bool = False
+    update_exponent: int | None = None
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for name in ("absolute", "relative"):
+            values = getattr(self, name)
+            if values is None:
+                continue
+            if getattr(self, f"{name}_bits") is None:
+                bits = max(_numbers_in(values), default=0).bit_length()
+                object.__setattr__(self, f"{name}_bits", max(bits, 1))
+            by_band = isinstance(values, tuple)
+            if by_band and self.update_exponent is not None:
+                many = any(isinstance(row, tuple) and len(row) > 1 for row in values)
+                by_band = many or getattr(self, f"{name}_by_band")
+            object.__setattr__(self, f"{name}_by_band", by_band)
+
+    def periods(self, rows: int) -> int:
+        """Periods of so many rows; 1 if limits are not updated."""
+        return 1 if self.update_exponent is None else -(-rows >> self.update_exponent)
+
+    def kinds(self, bands: int) -> list[tuple[str, int, int]]:
+        """The kinds of limits there are: name, bits of a limit, and limits in so many bands."""
+        kinds = (
+            ("absolute", self.absolute_bits, self.absolute_by_band),
+            ("relative", self.relative_bits, self.relative_by_band),
+        )
+        return [(name, bits, bands if by_band else 1) for name, bits, by_band in kinds if bits is not None]
+
+    def updates(self, rows: int, bands: int) -> int:
+        """Limits that the body carries up to so many rows."""
+        if self.update_exponent is None:
+            return 0
+        return self.periods(rows) * sum(count for _, _, count in self.kinds(bands))
+
+    def of_period(self, period: int) -> dict[str, tuple[int, ...]]:
+        """Limits of a period by kind, of all bands or of each; InvalidInput if they are not here."""
+        found = {}
+        for name, bits, _ in self.kinds(1):
+            values = getattr(self, name)
+            if values is None:
+                expected = f"the limits of {bits} bits, which the header of a stream does not have"
+                raise InvalidInput(name, found="none", expected=expected)
+            row = values if self.update_exponent is None else values[period]
+            found[name] = row if isinstance(row, tuple) else (row,)
+        return found
+
+    def describe(self, depth: int) -> str:
+        """The limits in words, for samples of so many bits.
+
+        >>> ErrorLimits(absolute=(0, 3, 1), relative=41).describe(12)
+        'absolute 0 to 3, relative 0.01'
+        """
+        found = []
+        for name, _, _ in self.kinds(1):
+            numbers = sorted({*_numbers_in(getattr(self, name) or ())})
+            ends = dict.fromkeys((*numbers[:1], *numbers[-1:]))
+            told = (f"{one:,}" if name == "absolute" else f"{one / (1 << depth):.3g}" for one in ends)
+            found.append(f"{name} {' to '.join(told)}".rstrip())
+        if self.update_exponent is not None:
+            found.append(f"updated every {1 << self.update_exponent} rows")
+        return ", ".join(found)
+
+    @property
+    def at_first(self) -> ErrorLimits:
+        """Those of the first period, for all rows."""
+        if self.update_exponent is None:
+            return self
+        found: dict[str, Any] = {f"{name}_bits": bits for name, bits, _ in self.kinds(1)}
+        for name, row in self.of_period(0).items():
+            found[name] = row if getattr(self, f"{name}_by_band") else row[0]
+        return ErrorLimits(**found)
+
+    def of_rows(self, first: int, last: int) -> ErrorLimits:
+        """Those of a block of rows; InvalidInput if it begins within a period."""
+        if self.update_exponent is None:
+            return self
+        period = 1 << self.update_exponent
+        if first % period:
+            found, expected = f"a block from row {first} on", f"blocks of a multiple of {period} rows"
+            raise InvalidInput("blocks", found=found, expected=f"{expected}: error limits change so often")
+        kept = {}
+        for name, _, _ in self.kinds(1):
+            values = getattr(self, name)
+            if values is not None:
+                kept[name] = values[first // period : -(-last // period)]
+        return replace(self, **kept)
+
+    def check(self, image: ImageLayout) -> None:
+        """Check the values, and that they go with an image.
+
+        Raises
+        ------
+        InvalidInput
+            If one does not.
+        """
+        if self.update_exponent is not None:
+            check_number("update_exponent", self.update_exponent, 0, 9)
+        if self.absolute_bits is None and self.relative_bits is None:
+            raise InvalidInput("error_limits", found="none", expected="absolute or relative ones, or both")
+        for name in ("absolute", "relative"):
+            bits = getattr(self, f"{name}_bits")
+            if bits is not None:
+                most = min(image.dynamic_range - 1, 16)
+                check_number(f"{name}_bits", bits, 1, most, f" for samples of {image.dynamic_range} bits")
+                self._check_values(name, getattr(self, name), bits, image)
+
+    def _check_values(self, name: str, values: Limits | None, bits: int, image: ImageLayout) -> None:
+        if values is None and self.update_exponent is None:
+            raise InvalidInput(name, found="no limits", expected=f"them, of {bits} bits")
+        if values is None:
+            return
+        rows: Any = (values,)
+        if self.update_exponent is not None:
+            rows, periods = values, self.periods(image.rows)
+            if not isinstance(rows, tuple) or len(rows) != periods:
+                found = f"{len(rows)} rows of limits" if isinstance(rows, tuple) else str(rows)
+                expected = f"{periods} of them, one for each {1 << self.update_exponent} rows of the image"
+                raise InvalidInput(name, found=found, expected=expected)
+        count = image.bands if getattr(self, f"{name}_by_band") else 1
+        for row in rows:
+            numbers = row if isinstance(row, tuple) else (row,)
+            if len(numbers) != count:
+                found, expected = f"{len(numbers)} limits", f"{count} of them in {image.bands} bands"
+                raise InvalidInput(name, found=found, expected=expected)
+            for value in numbers:
+                check_number(name, value, 0, (1 << bits) - 1, f", which {bits} bits hold")
+
+
+def _numbers_in(values: Any) -> Iterator[int]:
+    for value in values if isinstance(values, tuple) else (values,):
+        yield from (_numbers_in(value) if isinstance(value, tuple) else (value,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,6 +517,8 @@ class Predictor:
         Whether the header carries the table; if not, who decompresses must be given it.
     weight_offsets, representatives
         Of 123.0-B-2; None leaves them out.
+    error_limits
+        Those of near-lossless streams (123.0-B-2); None for lossless ones.
     """
 
     prediction_bands: int = 3
@@ -359,6 +534,7 @@ class Predictor:
     weight_table_in_header: bool = True
     weight_offsets: WeightOffsets | None = None
     representatives: Representatives | None = None
+    error_limits: ErrorLimits | None = None
 
     def components(self, band: int) -> int:
         """C_z, the weights of a band."""
@@ -389,6 +565,8 @@ class Predictor:
         self._check_table(image)
         self._check_offsets(image)
         self._check_representatives(image)
+        if self.error_limits is not None:
+            self.error_limits.check(image)
 
     def _check_table(self, image: ImageLayout) -> None:
         resolution, table = self.weight_table_resolution, self.weight_table
@@ -429,12 +607,15 @@ class Predictor:
         if found is None:
             return
         check_number("resolution of representatives", found.resolution, 0, 4)
-        check_choice("zero_offsets", found.zero_offsets, ("fixed", "table", "elsewhere"))
-        values = (found.damping,) if isinstance(found.damping, int) else found.damping
-        if not isinstance(found.damping, int):
-            check_length("damping of representatives", len(values), image.bands)
-        for value in values:
-            check_number("damping of representatives", value, 0, (1 << found.resolution) - 1)
+        for what, values in (("damping", found.damping), ("offset", found.offset)):
+            name = f"{what} of representatives"
+            numbers = (values,) if isinstance(values, int) else values
+            if not isinstance(values, int):
+                check_length(name, len(numbers), image.bands)
+            for value in numbers:
+                check_number(name, value, 0, (1 << found.resolution) - 1)
+            if what == "offset" and any(numbers) and self.error_limits is None:
+                raise InvalidInput(name, found=reprlib.repr(values), expected="0, as in lossless streams")
 
 
 #: Meaning of the purposes that the standard names; 10 to 15 are the user's.
@@ -588,6 +769,10 @@ class StreamParameters:
         self.predictor.check(self.image)
         self.coder.check(self.image)
         check_choice("order", self.order, ("bi", "bsq"))
+        limits = self.predictor.error_limits
+        if limits is not None and limits.update_exponent is not None and self.order != "bi":
+            expected = "None: limits are updated in the band-interleaved order alone"
+            raise InvalidInput("update_exponent", found=str(limits.update_exponent), expected=expected)
         if self.order == "bi":
             check_number("interleaving_depth", self.interleaving_depth, 1, self.image.bands)
         check_number("output_word_size", self.output_word_size, 1, 8)
@@ -595,3 +780,9 @@ class StreamParameters:
         check_number("number of supplementary tables", len(self.supplementary), 0, 15)
         for table in self.supplementary:
             table.check(self.image.columns, self.image.rows, self.image.bands)
+
+    @property
+    def near_lossless(self) -> str | None:
+        """The error limits in words; None of lossless streams."""
+        limits = self.predictor.error_limits
+        return None if limits is None else limits.describe(self.image.dynamic_range)

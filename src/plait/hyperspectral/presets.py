@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import reprlib
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import read_json
 from plait.hyperspectral.parameters import (
     BlockAdaptive,
+    ErrorLimits,
     HybridCoder,
     ImageLayout,
     Predictor,
@@ -21,6 +23,7 @@ from plait.hyperspectral.parameters import (
     SupplementaryTable,
     WeightOffsets,
     check_choice,
+    check_number,
 )
 
 #: Kinds of entropy coders by name.
@@ -41,6 +44,8 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         "rescaling_counter_size": 5,
     },
 }
+#: The preset that looks at the cube, see `plait.hyperspectral.choosing`.
+AUTO: Final = "auto"
 #: What `best` has where fewer pixels than so many are predicted from one another, and less is learned.
 _BEST_OF_FEW: Final[tuple[tuple[int, dict[str, int]], ...]] = (
     (
@@ -49,6 +54,8 @@ _BEST_OF_FEW: Final[tuple[tuple[int, dict[str, int]], ...]] = (
     ),
     (16_000, {"prediction_bands": 5, "weight_interval": 128, "weight_final": 4}),
 )
+#: Of near-lossless streams, where none are named: benchmarks/near_lossless.py measures them.
+_NEAR_LOSSLESS: Final = Representatives(resolution=3, damping=1, offset=6)
 _STREAM = ("order", "interleaving_depth", "output_word_size", "user_field", "supplementary")
 
 
@@ -71,7 +78,8 @@ def preset_parameters(
         Pixels that are predicted from one another, those of a block; None for all of the image.
     **named
         Any field of `Predictor`, of the coder and of `StreamParameters`, by its name; ``coder`` is the name
-        of its kind, one of `CODER_KINDS`.
+        of its kind, one of `CODER_KINDS`. ``max_error`` and ``relative_error`` in place of ``error_limits``
+        make a near-lossless stream, with sample representatives: see `limits_of`.
 
     Returns
     -------
@@ -83,7 +91,10 @@ def preset_parameters(
     InvalidInput
         If a name is unknown, or a value is out of its range or does not go with another.
     """
-    check_choice("preset", preset, tuple(PRESETS))
+    if preset == AUTO:
+        expected = "a cube to look at: give the preset to compress_cube or compress_file"
+        raise InvalidInput("preset", found=repr(preset), expected=expected)
+    check_choice("preset", preset, (*PRESETS, AUTO))
     kind = named.pop("coder", "sample-adaptive")
     check_choice("coder", kind, tuple(CODER_KINDS))
     usual = dict(PRESETS[preset])
@@ -96,7 +107,7 @@ def preset_parameters(
     if kind != "block-adaptive" and isinstance(exponent, int) and exponent >= 5:
         # The counter has to be larger than it begins.
         usual["rescaling_counter_size"] = max(6, exponent + 1)
-    own: dict[str, Any] = {**usual, **named}
+    own: dict[str, Any] = {**usual, **_with_limits(image, named)}
     if image.columns == 1:
         own = {"mode": "reduced", "local_sum": "wide-column", **own}
     if kind == "sample-adaptive" and "accumulator_table" not in named:
@@ -106,7 +117,7 @@ def preset_parameters(
     if own.get("order", "bi") == "bi":
         own.setdefault("interleaving_depth", image.bands)
     predictor, coder = ([field.name for field in fields(part)] for part in (Predictor, CODER_KINDS[kind]))
-    known = sorted({"coder", *predictor, *coder, *_STREAM})
+    known = sorted({"coder", "max_error", "relative_error", *predictor, *coder, *_STREAM})
     parts = [{name: own.pop(name) for name in names if name in own} for names in (predictor, coder, _STREAM)]
     if own:
         raise InvalidInput(
@@ -116,6 +127,69 @@ def preset_parameters(
         )
     made = {"predictor": Predictor(**parts[0]), "coder": CODER_KINDS[kind](**parts[1])}
     return StreamParameters(image=image, **made, **parts[2])
+
+
+def limits_of(image: ImageLayout, max_error: Any = None, relative_error: Any = None) -> ErrorLimits | None:
+    """Error limits of a near-lossless stream.
+
+    Parameters
+    ----------
+    image
+        Size and sample type.
+    max_error
+        Largest error of a sample, a whole number, or one for each band.
+    relative_error
+        Largest error as a share of what was predicted for the sample, such as 0.01, or one for each band; it
+        is rounded down to whole 2**-D.
+
+    Returns
+    -------
+    ErrorLimits or None
+        None if there are neither.
+
+    Raises
+    ------
+    InvalidInput
+        If a number is out of the range that 16 bits leave.
+    """
+    if max_error is None and relative_error is None:
+        return None
+    depth, relative = image.dynamic_range, None
+    if relative_error is not None:
+        shares = [_share(one, depth) for one in _listed(relative_error)]
+        relative = tuple(shares) if isinstance(relative_error, list | tuple) else shares[0]
+    absolute = tuple(max_error) if isinstance(max_error, list) else max_error
+    for one in _listed(() if absolute is None else absolute):
+        check_number("max_error", one, 0, (1 << min(depth - 1, 16)) - 1, f" for samples of {depth} bits")
+    return ErrorLimits(absolute=absolute, relative=relative)
+
+
+def _listed(values: Any) -> tuple[Any, ...]:
+    return tuple(values) if isinstance(values, list | tuple) else (values,)
+
+
+def _share(share: Any, depth: int) -> int:
+    """A share in whole 2**-D."""
+    most = (1 << min(depth - 1, 16)) - 1
+    number = isinstance(share, int | float) and not isinstance(share, bool)
+    steps = math.floor(share * (1 << depth)) if number and 0 <= share < 1 else -1
+    if not 0 <= steps <= most or (share and not steps):
+        least, largest = 1 / (1 << depth), most / (1 << depth)
+        expected = f"0, or a share from {least:.2g} to {largest:.6g} for samples of {depth} bits"
+        raise InvalidInput("relative_error", found=repr(share), expected=expected)
+    return steps
+
+
+def _with_limits(image: ImageLayout, named: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters by name, with error limits in place of what stands for them, and what goes with them."""
+    found = dict(named)
+    limits = limits_of(image, found.pop("max_error", None), found.pop("relative_error", None))
+    if limits is not None and found.get("error_limits") is not None:
+        expected = "either them, or max_error and relative_error"
+        raise InvalidInput("error_limits", found="both", expected=expected)
+    if limits is None:
+        return found
+    return {"representatives": _NEAR_LOSSLESS, **found, "error_limits": limits}
 
 
 def check_interoperable(parameters: StreamParameters) -> None:
@@ -140,7 +214,11 @@ def check_interoperable(parameters: StreamParameters) -> None:
 
 
 #: Parameters that are made of several numbers.
-_PARTS: Final[dict[str, type]] = {"weight_offsets": WeightOffsets, "representatives": Representatives}
+_PARTS: Final[dict[str, type]] = {
+    "weight_offsets": WeightOffsets,
+    "representatives": Representatives,
+    "error_limits": ErrorLimits,
+}
 #: No file of parameters is larger.
 _MOST_BYTES: Final = 1 << 28
 #: Tables that a stream may use and not carry, by the name that `parse_header` has for them.
@@ -234,8 +312,9 @@ def tables_of(found: Mapping[str, Any]) -> dict[str, Any]:
     """Tables that a stream may use and not carry, out of parameters by name; for decompression."""
     tables = {name: found[name] for name in _TABLES if found.get(name) is not None}
     representatives = found.get("representatives")
-    if isinstance(representatives, Representatives) and not isinstance(representatives.damping, int):
-        tables["damping"] = representatives.damping
+    if isinstance(representatives, Representatives):
+        parts = {"damping": representatives.damping, "offset": representatives.offset}
+        tables |= {name: values for name, values in parts.items() if not isinstance(values, int)}
     return tables
 
 

@@ -1,52 +1,49 @@
-"""Compress cubes into plain streams or containers of blocks, and read them, a few rows at a time."""
+"""Compressed cubes, plain streams or containers of blocks, read a few rows at a time."""
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import mmap
 import os
-import tempfile
 import threading
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.errors import FormatError, InvalidInput
-from plait.formats.atomic import AtomicFile, output_errors
+from plait.devices.cuda_target import CudaTarget, failed, leave
+from plait.devices.target import Target, resolve
+from plait.errors import DeviceFailure, DeviceMemoryError, FormatError, InvalidInput, Unsupported
 from plait.formats.compression import parse_json
-from plait.formats.cubes.layout import CubeLayout
-from plait.formats.cubes.origin import CubeOrigin, StreamSeal, check_beside, origin_path
-from plait.hyperspectral.codec import Checkpoint, Compressor, StreamDecoder, sample_type
+from plait.formats.cubes.origin import CubeOrigin, StreamSeal, origin_path
+from plait.hyperspectral.codec import (
+    WORTH,
+    Checkpoint,
+    StreamDecoder,
+    sample_type,
+)
 from plait.hyperspectral.codewords import BodyEnd, pieces
 from plait.hyperspectral.containers import (
     MAGIC,
-    BlockGrid,
     BlockIndex,
-    ContainerWriter,
     SideIndex,
     Window,
-    block_parameters,
     read_container,
     read_side_index,
     stream_digest,
-    write_side_index,
 )
-from plait.hyperspectral.cubes import CubeSource, image_of
 from plait.hyperspectral.header import HeaderEnd
-from plait.hyperspectral.parameters import HybridCoder, ImageLayout, StreamParameters
-from plait.hyperspectral.presets import outside_tables, preset_parameters
-from plait.hyperspectral.waves import rows_at_a_time
+from plait.hyperspectral.mapping import SampleMapping
+from plait.hyperspectral.parameters import StreamParameters
 from plait.settings import thread_count
 from plait.types import Closing
 
@@ -55,13 +52,6 @@ Progress = Callable[[int, int], object]
 
 #: Bytes of samples that are decoded ahead.
 _MOST_KEPT_BYTES = 1 << 27
-
-
-def add_to_part(crcs: list[int], begins: bool, rows: NDArray[Any], kind: np.dtype[Any]) -> None:
-    """Go on with the checksum of the last part of a stream, or begin that of the next."""
-    if begins:
-        crcs.append(0)
-    crcs[-1] = samples_crc(rows, kind, crcs[-1])
 
 
 _ATTACHMENT = "origin.json"
@@ -88,7 +78,12 @@ def check_origin(origin: CubeOrigin, shape: tuple[int, int, int], kind: Any, pat
             hint=hint,
         )
     dtype = origin.layout.dtype
-    if dtype.kind != kind.kind:
+    if origin.mapping:
+        mapping = SampleMapping.from_json(origin.mapping, path)
+        if mapping.dtype != dtype.name or kind.kind != "u":
+            told = f"the description of a cube of {dtype.name}, from {mapping.dtype} as integers from 0 on"
+            raise FormatError(path, found=told, expected=f"one of {kind.name}", hint=hint)
+    elif dtype.kind != kind.kind:
         found, expected = f"the description of a cube of {dtype.name}", f"one of {kind.name}"
         raise FormatError(path, found=found, expected=expected, hint=hint)
 
@@ -105,16 +100,17 @@ def samples_crc(samples: NDArray[Any], kind: np.dtype[Any], crc: int = 0) -> int
 class CompressedCube(Closing):
     """A compressed cube that is open for reading; a context manager, made by `open_stream`.
 
-    Several threads may read at once. `shape` is (rows, columns, bands), `dtype` the narrowest integer type
-    that holds the samples, `windows` the parts that are decoded independently, in row order. Of a container,
-    `parameters` are those of its first block with the size of the whole cube. `data` is the whole file as a
-    buffer, `name` is for messages; `tables` are those that the stream uses and does not carry.
+    Several threads may read at once. `shape` is (rows, columns, bands). `stored_type` is the narrowest
+    integer type that holds what the stream has; samples are of type `dtype`, which is that unless a `mapping`
+    made integers of them. `windows` are the parts that are decoded independently, in row order. Of a
+    container, `parameters` are those of its first block with the size of the whole cube. `data` is the whole
+    file as a buffer, `name` is for messages; `tables` are those that the stream uses and does not carry.
     """
 
     kind: Literal["stream", "blocks"]
     parameters: StreamParameters
     shape: tuple[int, int, int]
-    dtype: np.dtype[Any]
+    stored_type: np.dtype[Any]
     attachments: Mapping[str, bytes]
     windows: tuple[Window, ...]
 
@@ -143,7 +139,7 @@ class CompressedCube(Closing):
             image = self.parameters.image
             self.windows = (Window(0, image.rows, 0, image.columns),)
         self.shape = (image.rows, image.columns, image.bands)
-        self.dtype = sample_type(image)
+        self.stored_type = sample_type(image)
         if self._blocks is not None:
             self.parameters = replace(self._parameters_of_blocks(), image=image)
 
@@ -190,7 +186,7 @@ class CompressedCube(Closing):
 
     def use_description(self, origin: CubeOrigin, seal: StreamSeal) -> None:
         """Use the origin and seal kept beside the file; FormatError if they are those of another cube."""
-        check_origin(origin, self.shape, self.dtype, self._name)
+        check_origin(origin, self.shape, self.stored_type, self._name)
         self._beside = origin, seal
 
     @cached_property
@@ -201,8 +197,23 @@ class CompressedCube(Closing):
         expected = f"JSON in its attachment {_ATTACHMENT}"
         content = parse_json(self.attachments[_ATTACHMENT], self._name, expected)
         found = CubeOrigin.from_json(content, self._name)
-        check_origin(found, self.shape, self.dtype, self._name)
+        check_origin(found, self.shape, self.stored_type, self._name)
         return found
+
+    @cached_property
+    def mapping(self) -> SampleMapping | None:
+        """How samples became the integers of the stream; None if they are those."""
+        origin = self.origin
+        return (
+            None
+            if origin is None or not origin.mapping
+            else SampleMapping.from_json(origin.mapping, self._name)
+        )
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the samples."""
+        return self.stored_type if self.mapping is None else np.dtype(self.mapping.dtype)
 
     @property
     def unknown(self) -> str | None:
@@ -273,39 +284,61 @@ class CompressedCube(Closing):
             decoder = StreamDecoder(data, **self._tables)
         image, whole = decoder.parameters.image, self._blocks.image
         size = (window.last_row - window.first_row, window.last_column - window.first_column, whole.bands)
-        if (image.rows, image.columns, image.bands) != size or decoder.dtype != self.dtype:
+        if (image.rows, image.columns, image.bands) != size or decoder.dtype != self.stored_type:
             found = f"a block of {image.rows} rows, {image.columns} columns and {image.bands} bands"
             raise FormatError(self._name, found=found, expected=f"block {part} of the size {size}")
         return decoder
 
-    def part_rows(self, part: int, last: int, step: int | None = None) -> Iterator[NDArray[Any]]:
-        """Samples of a part to before row `last` of the cube; a whole part is compared with its checksum."""
+    @property
+    def decoders(self) -> int:
+        """Streams in it: its blocks, or one."""
+        return 1 if self._blocks is None else len(self.windows)
+
+    def decoder(self, number: int) -> StreamDecoder:
+        """The decoder of one of its streams, whose bytes are compared with their checksums first."""
+        if self._blocks is not None:
+            return self._block(number)
+        assert self._stream is not None
+        self.check_bytes()
+        return self._stream
+
+    def part_rows(
+        self,
+        part: int,
+        last: int,
+        step: int | None = None,
+        errors: Callable[[NDArray[np.int64]], object] | None = None,
+    ) -> Iterator[NDArray[Any]]:
+        """Samples of a part to before row `last` of the cube; a whole part is compared with its checksum.
+
+        `errors` is as in `StreamDecoder.rows`.
+        """
         window = self.windows[part]
         expected = self._samples_crc(part) if last == window.last_row else None
         with self._errors(part):
             if self._blocks is not None:
-                found = self._block(part).rows(last=last - window.first_row, step=step)
+                found = self._block(part).rows(last=last - window.first_row, step=step, errors=errors)
             else:
                 assert self._stream is not None
                 self.check_bytes()
                 start = None if self._index is None else self._index.checkpoint(part, self.parameters)
-                found = self._stream.rows(start, last, step=step)
+                found = self._stream.rows(start, last, step=step, errors=errors)
             row, crc = window.first_row, 0
             for rows in found:
                 row += len(rows)
                 if expected is not None:
-                    crc = samples_crc(rows, self.dtype, crc)
+                    crc = samples_crc(rows, self.stored_type, crc)
                     # Before the last rows are given away, after which nobody need ask again.
                     if row == last and crc != expected:
                         raise BodyEnd(
                             f"samples with the checksum {crc:08x}, not {expected:08x} of the original"
                         )
-                yield rows
+                yield rows if self.mapping is None else self.mapping.from_integers(rows)
 
     def rows_with_checkpoints(
         self, every: int, found: Callable[[Checkpoint], object]
     ) -> Iterator[NDArray[Any]]:
-        """All samples of a plain stream in order, and checkpoints; see `StreamDecoder.rows`."""
+        """All integers of a plain stream in order, and checkpoints; see `StreamDecoder.rows`."""
         assert self._stream is not None
         with self._errors(None):
             self.check_bytes()
@@ -375,13 +408,67 @@ class CompressedCube(Closing):
             (Window(row, self.windows[parts[0]].last_row, 0, columns), parts) for row, parts in found.items()
         ]
 
-    def rows(self, *, threads: int | None = None) -> Iterator[NDArray[Any]]:
+    def _unserved(self) -> str:
+        """Why GPUs do not read it, or nothing."""
+        if self._index is None or not self._index.light:
+            return (
+                f"it has no light entry points: plait hsi index writes them for streams of {WORTH:,} samples "
+                "and more, and --index gives them"
+            )
+        from plait.hyperspectral.gpu_codec import unserved_back
+
+        return unserved_back(self.parameters)
+
+    def _by_gpu(self, target: Target | None) -> NDArray[Any] | None:
+        """All samples, compared with their checksums; None if the CPU reads them."""
+        samples = self.parameters.image.samples
+        if not isinstance(target, CudaTarget) or (target.sparing and samples < WORTH):
+            return None
+        why = self._unserved()
+        if why and not target.sparing:
+            why = f"{why}; device='cpu' reads them all, and 'auto' leaves them to it"
+            raise Unsupported("reading this stream on a GPU", why=why)
+        if why or (target.sparing and failed(target.devices)):
+            return None
+        assert self._index is not None and self._stream is not None
+        from plait.hyperspectral.gpu_codec import decompress_rows
+
+        with self._errors(None):
+            self.check_bytes()
+            entries = self._index.entries(self.parameters)
+            assert entries is not None
+            try:
+                found = decompress_rows(self.parameters, self._stream.body, entries, target.devices)
+            except (DeviceFailure, DeviceMemoryError) as error:
+                if not target.sparing:
+                    raise
+                leave(target.devices, error)
+                return None
+        for part, window in enumerate(self.windows):
+            expected, rows = self._samples_crc(part), found[window.first_row : window.last_row]
+            with self._errors(part):
+                if expected is not None and (crc := samples_crc(rows, self.dtype)) != expected:
+                    raise BodyEnd(f"samples with the checksum {crc:08x}, not {expected:08x} of the original")
+        return found
+
+    def rows(self, *, threads: int | None = None, device: str = "auto") -> Iterator[NDArray[Any]]:
         """All samples in order, some rows at a time, shape (rows, columns, bands).
 
-        Up to `threads` parts are decoded at a time, by default one per processor. FormatError if the file is
-        truncated or damaged.
+        Up to `threads` parts are decoded at a time, by default one per processor. A GPU decodes all at once,
+        plain streams with a side index that has light entries. FormatError if the file is truncated or
+        damaged; Unsupported if a GPU is asked for that does not read such a stream.
         """
-        threads = thread_count() if threads is None else threads
+        target = resolve(device, threads)
+        whole = self._by_gpu(target)
+        if whole is not None:
+            step = max(1, _MOST_KEPT_BYTES // max(whole[0].nbytes, 1))
+            for first in range(0, len(whole), step):
+                yield whole[first : first + step]
+            return
+        yield from self._by_cpu(thread_count() if threads is None else threads)
+
+    def _by_cpu(self, threads: int) -> Iterator[NDArray[Any]]:
+        """All samples in order."""
         bands = self.shape[2]
         with ThreadPoolExecutor(max(threads, 1)) as pool:
             ahead: deque[tuple[NDArray[Any], list[Future[None]]]] = deque()
@@ -510,299 +597,3 @@ def _mapped(path: str | os.PathLike[str]) -> Any:
         if os.fstat(file.fileno()).st_size == 0:
             return b""
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-_Write = Callable[[bytes], object]
-
-#: Compressed bytes of a block that are kept in memory; more wait in a file.
-_MOST_BYTES = 1 << 24
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamSummary:
-    """What was written: `shape` is (rows, columns, bands) of the cube, a plain stream is 1 block."""
-
-    kind: Literal["stream", "blocks"]
-    parameters: StreamParameters
-    shape: tuple[int, int, int]
-    blocks: int
-    samples: int
-    compressed_bytes: int
-
-    @property
-    def bits_per_sample(self) -> float:
-        """Compressed bits for each sample."""
-        return 8 * self.compressed_bytes / self.samples
-
-
-class _Compression:
-    """A cube on its way into a stream: bytes written and samples done, from whatever thread.
-
-    With `digest`, SHA-256 of the bytes.
-    """
-
-    def __init__(
-        self,
-        source: CubeSource,
-        parameters: StreamParameters,
-        write: _Write,
-        progress: Progress | None,
-        *,
-        digest: bool,
-    ) -> None:
-        self._source, self._parameters, self._write = source, parameters, write
-        self.digest = hashlib.sha256() if digest else None
-        self._lock = threading.Lock()
-        self._progress = progress
-        self._done = self.size = 0
-
-    def write(self, data: bytes) -> None:
-        self.size += len(data)
-        if self.digest is not None:
-            self.digest.update(data)
-        self._write(data)
-
-    def _rows(
-        self, parameters: StreamParameters, window: Window, write: _Write, every: int
-    ) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Compress a window some rows at a time, up to multiples of `every`; the rows, once written."""
-        compressor = Compressor(parameters, write)
-        row, step = window.first_row, rows_at_a_time(parameters.image)
-        while row < window.last_row:
-            end = min(row + step, row - row % every + every, window.last_row)
-            rows = self._source.read(row, end, window.first_column, window.last_column)
-            compressor.write(rows)
-            yield row, rows
-            with self._lock:
-                self._done += rows.size
-                if self._progress is not None:
-                    self._progress(self._done, self._parameters.image.samples)
-            row = end
-        compressor.close()
-
-    def plain(self, crcs: list[int] | None) -> int:
-        """Write a plain stream; CRC-32 of its samples if there is a digest, and of parts if asked for."""
-        image, samples = self._parameters.image, 0
-        kind, every = sample_type(image), index_rows(image)
-        window = Window(0, image.rows, 0, image.columns)
-        for row, rows in self._rows(self._parameters, window, self.write, every):
-            if self.digest is not None:
-                samples = samples_crc(rows, kind, samples)
-            if crcs is not None:
-                add_to_part(crcs, row % every == 0, rows, kind)
-        return samples
-
-    def _block(self, window: Window, checksum: bool) -> tuple[IO[bytes], int]:
-        """The stream of a block and the checksum of its samples."""
-        own = block_parameters(self._parameters, window)
-        kind, crc = sample_type(own.image), 0
-        file = tempfile.SpooledTemporaryFile(max_size=_MOST_BYTES, prefix="plait-")  # noqa: SIM115  # given away
-        for _, rows in self._rows(own, window, file.write, window.last_row):
-            if checksum:
-                crc = samples_crc(rows, kind, crc)
-        file.seek(0)
-        return file, crc
-
-    def blocks(self, grid: BlockGrid, container: ContainerWriter, checksum: bool, threads: int) -> None:
-        """Write the blocks of a container, so many of them compressed at a time."""
-        under_way: deque[Future[tuple[IO[bytes], int]]] = deque()
-
-        def write_first() -> None:
-            file, crc = under_way.popleft().result()
-            with file:
-                container.add(iter(lambda: file.read(1 << 20), b""), crc)
-
-        with ThreadPoolExecutor(threads) as pool:
-            try:
-                for window in grid:
-                    if len(under_way) > threads:
-                        write_first()
-                    under_way.append(pool.submit(self._block, window, checksum))
-                while under_way:
-                    write_first()
-            finally:
-                for future in under_way:
-                    future.cancel()
-
-
-def compress_cube(
-    source: CubeSource,
-    target: str | os.PathLike[str] | _Write,
-    *,
-    parameters: StreamParameters | None = None,
-    preset: str = "default",
-    blocks: str | None = None,
-    index: str | os.PathLike[str] | None = None,
-    checksum: bool = False,
-    attachments: Mapping[str, bytes] | None = None,
-    origin: CubeOrigin | None = None,
-    bare: bool = False,
-    threads: int | None = None,
-    progress: Progress | None = None,
-) -> StreamSummary:
-    """Compress a cube.
-
-    Beside the file of a plain stream, a file of its name with ``.json`` added keeps checksums of the stream
-    and of the samples, with which they are compared when they are read.
-
-    Parameters
-    ----------
-    source
-        The cube.
-    target
-        The file, which appears when it is whole, or a function that is called with the bytes in order.
-    parameters
-        What the header says; None for a preset.
-    preset
-        ``"fast"``, ``"default"`` or ``"best"``, see `plait.hyperspectral.presets`.
-    blocks
-        ``"rows:N"`` or ``"tiles:YxX"`` for a container of independent blocks; None for a plain stream.
-    index
-        Where to write the side index of a plain stream; see `make_index`.
-    checksum
-        Whether to keep checksums of the samples: in the container, or in the side index.
-    attachments
-        Named bytes to keep in a container, such as the ENVI header.
-    origin
-        What the cube came from, to be kept beside a plain stream.
-    bare
-        Keep nothing beside the stream, and no checksums.
-    threads
-        Blocks that are compressed at a time; None for as many as there are processors.
-    progress
-        Called as it goes on.
-
-    Returns
-    -------
-    StreamSummary
-        What was written.
-
-    Raises
-    ------
-    InvalidInput
-        If the parameters do not go with the cube or with one another.
-    FormatError
-        If the file cannot be written.
-    """
-    image = image_of(source) if parameters is None else parameters.image
-    grid = None if blocks is None else BlockGrid.parse(blocks, image)
-    if parameters is None:
-        parameters = preset_parameters(image, preset, None if grid is None else grid.block_pixels)
-    _check_options(source, parameters, target, blocks, index, checksum, attachments)
-    crcs: list[int] | None = [] if checksum and index is not None else None
-    seal: StreamSeal | None = None
-    sealed = grid is None and not bare and not callable(target)
-    if sealed:
-        check_beside(target)  # type: ignore[arg-type]  # it is the name of a file
-
-    def run(write: _Write) -> int:
-        nonlocal seal
-        made = _Compression(source, parameters, write, progress, digest=sealed)
-        if grid is None:
-            samples = made.plain(crcs)
-            if made.digest is not None:
-                seal = StreamSeal(made.size, made.digest.hexdigest(), samples)
-        else:
-            workers = thread_count() if threads is None else max(threads, 1)
-            container = ContainerWriter(made.write, image, grid, checksums=checksum)
-            made.blocks(grid, container, checksum, workers)
-            container.close(attachments or {})
-        return made.size
-
-    if callable(target):
-        size = run(target)
-    else:
-        with AtomicFile(target) as file, output_errors(target):
-            size = run(file.stream.write)
-        if seal is None:
-            CubeOrigin.remove_beside(target)
-        else:
-            (origin or _array_origin(image)).write_beside(target, seal)
-        if index is not None:
-            make_index(target, index, checksums=crcs, tables=outside_tables(parameters))
-    return StreamSummary(
-        kind="stream" if grid is None else "blocks",
-        parameters=parameters,
-        shape=(image.rows, image.columns, image.bands),
-        blocks=1 if grid is None else len(grid),
-        samples=image.samples,
-        compressed_bytes=size,
-    )
-
-
-def _array_origin(image: ImageLayout) -> CubeOrigin:
-    kind = sample_type(image)
-    layout = CubeLayout(rows=image.rows, columns=image.columns, bands=image.bands, dtype=kind)
-    return CubeOrigin(format="array", layout=layout)
-
-
-def _check_options(
-    source: CubeSource,
-    parameters: StreamParameters,
-    target: object,
-    blocks: str | None,
-    index: object,
-    checksum: bool,
-    attachments: Mapping[str, bytes] | None,
-) -> None:
-    image = parameters.image
-    if (source.rows, source.columns, source.bands) != (image.rows, image.columns, image.bands):
-        raise InvalidInput(
-            "cube",
-            found=f"{source.rows} rows, {source.columns} columns, {source.bands} bands",
-            expected=f"{image.rows}, {image.columns} and {image.bands}, as the parameters say",
-        )
-    if index is not None and (blocks is not None or callable(target)):
-        found = "one for a container" if blocks is not None else "one for a stream without a file"
-        raise InvalidInput(
-            "index", found=found, expected="none: a side index goes with a plain stream's file"
-        )
-    if index is not None and isinstance(parameters.coder, HybridCoder):
-        hint = "use blocks"
-        raise InvalidInput("index", found="one for the hybrid coder", expected="another coder", hint=hint)
-    if checksum and blocks is None and index is None:
-        hint = "ask for blocks, or for a side index"
-        raise InvalidInput("checksum", found="a plain stream", expected="room for it", hint=hint)
-    if attachments and blocks is None:
-        hint = "keep them in a file beside it, or ask for blocks"
-        raise InvalidInput("attachments", found="a plain stream", expected="room for them", hint=hint)
-
-
-def index_rows(image: ImageLayout) -> int:
-    """Rows between the entries of a side index: an entry takes about as much room as two or three rows."""
-    return max(64, -(-image.rows // 64))
-
-
-def make_index(
-    stream: str | os.PathLike[str],
-    index: str | os.PathLike[str],
-    *,
-    every: int | None = None,
-    checksums: list[int] | None = None,
-    tables: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-) -> None:
-    """Decode a plain stream once, and write its side index, with an entry every `every` rows.
-
-    `checksums` are expected CRC-32s of the samples between entries; None takes those of what is decoded.
-    FormatError if the stream is damaged or the index cannot be written, InvalidInput if the samples do not
-    match or the file is a container, Unsupported for the hybrid coder.
-    """
-    with open_stream(stream, **(tables or {})) as cube:
-        if cube.kind != "stream":
-            raise InvalidInput("stream", found="a container of blocks", expected="a plain stream")
-        every = index_rows(cube.parameters.image) if every is None else every
-        found: list[Checkpoint] = []
-        crcs: list[int] = []
-        row, whole = 0, cube.parameters.image.samples
-        for rows in cube.rows_with_checkpoints(every, found.append):
-            add_to_part(crcs, row % every == 0, rows, cube.dtype)
-            row += len(rows)
-            if progress is not None:
-                progress(row * cube.shape[1] * cube.shape[2], whole)
-        if checksums is not None and checksums != crcs:
-            part = next(k for k, pair in enumerate(zip(checksums, crcs, strict=True)) if pair[0] != pair[1])
-            where = f"part {part} of {os.fspath(stream)!r}"
-            raise InvalidInput(where, found="other samples than were compressed", expected="the same")
-        with AtomicFile(index) as file, output_errors(index):
-            write_side_index(file.stream.write, cube._view, found, crcs)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.dp.bands.abreast import Abreast, AbreastWay, run_abreast
 from plait.dp.bands.prediction import BandPrediction
 from plait.dp.bands.wavefront import (
     PAST,
     BandMemory,
     Damped,
     Exact,
+    FromIndices,
+    Offset,
+    ToIndices,
     ToResiduals,
     ToSamples,
     Way,
@@ -28,6 +33,7 @@ from plait.lang.compile import kernel
 from plait.lang.lanes import host_lanes
 
 run_samples_kernel = kernel(run_samples)
+run_abreast_kernel = kernel(run_abreast)
 skew_kernel = kernel(skew)
 unskew_kernel = kernel(unskew)
 code_rows_kernel = kernel(code_rows)
@@ -69,7 +75,8 @@ def initial_weights(predictor: Predictor, band: int) -> list[int]:
     return [0] * (3 * (predictor.mode == "full")) + [(7 << (omega - 3)) >> (3 * k) for k in range(bands)]
 
 
-def _numbers(image: ImageLayout, predictor: Predictor) -> BandPrediction:
+def prediction_of(image: ImageLayout, predictor: Predictor) -> BandPrediction:
+    """Constants of the predictor."""
     half = 1 << (image.dynamic_range - 1)
     theta = 0 if predictor.representatives is None else predictor.representatives.resolution
     values = (
@@ -89,12 +96,95 @@ def _numbers(image: ImageLayout, predictor: Predictor) -> BandPrediction:
     return BandPrediction(*(np.int64(value) for value in values))
 
 
+def apart(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The upper 32 bits of what `BandWaves` gives with error limits; the lower ones stay in `values`."""
+    upper = values >> 32
+    values &= 0xFFFFFFFF
+    return upper
+
+
 def _padded(bands: int) -> int:
     return -(-bands // _LANES) * _LANES
 
 
+def _weights_of(
+    predictor: Predictor, first: int, last: int, bands: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Weights of bands at their second sample, and offsets of exponents, with room for so many bands."""
+    components = max(predictor.prediction_bands + 3 * (predictor.mode == "full"), 1)
+    weights = np.zeros((components, bands), np.int64)
+    offsets = np.zeros((1 if predictor.weight_offsets is None else components, bands), np.int64)
+    for k in range(last - first):
+        own = initial_weights(predictor, first + k)
+        weights[: len(own), k] = own
+        if predictor.weight_offsets is not None:
+            directional = [predictor.weight_offsets.own[first + k]] * (3 * (predictor.mode == "full"))
+            shifts = [*directional, *predictor.weight_offsets.others[first + k]]
+            offsets[: len(shifts), k] = shifts
+    return weights, offsets
+
+
+class BandsAbreast:
+    """Residuals of an image whose samples stand for themselves, some whole rows at a time."""
+
+    def __init__(self, image: ImageLayout, predictor: Predictor) -> None:
+        self._image, self._done = image, 0
+        self._lanes, self._numbers = host_lanes(64), prediction_of(image, predictor)
+        self._way = AbreastWay(
+            SUMS.index(predictor.local_sum),
+            int(predictor.weight_offsets is not None),
+            int(predictor.mode == "full"),
+            predictor.prediction_bands,
+        )
+        self._bands = -(-image.bands // self._lanes.width) * self._lanes.width
+        nothing = np.zeros((0, self._bands), np.int64)
+        past = np.zeros((2, PAST + self._bands), np.int64)
+        samples = np.zeros((image.columns + 1, PAST + self._bands), np.int64)
+        weights = _weights_of(predictor, 0, image.bands, self._bands)
+        self._memory = Abreast(samples, nothing, past, *weights)
+
+    def run(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+        """Residuals of the next rows, shape (rows, columns, bands); the next run may use their memory."""
+        image, before = self._image, self._image.columns + 1
+        count = len(rows) * image.columns
+        if len(self._memory.residuals) < count:
+            kept = self._memory.samples[:before]
+            samples = np.zeros((before + count, kept.shape[1]), np.int64)
+            samples[:before] = kept
+            self._memory = self._memory._replace(
+                samples=samples, residuals=np.empty((count, self._bands), np.int64)
+            )
+        samples, residuals = self._memory.samples, self._memory.residuals
+        own = samples[before : before + count, PAST : PAST + image.bands]
+        np.subtract(rows.reshape(count, -1), image.middle, out=own, dtype=np.int64, casting="unsafe")
+        run_abreast_kernel(self._lanes, self._numbers, self._way, self._memory, self._done, count)
+        self._done += count
+        # The rows before those of the next run; they may overlap.
+        samples[:before] = samples[count : count + before].copy()
+        found = np.ascontiguousarray(residuals[:count, : image.bands])
+        return found.reshape(len(rows), image.columns, image.bands)
+
+    def resume(self, row: int, near: NDArray[np.int64], weights: NDArray[np.int64]) -> None:
+        """Go on at row `row`; see `BandWaves.state`."""
+        self._done = row * self._image.columns
+        self._memory.samples[1 : self._image.columns + 1, PAST : PAST + self._image.bands] = near
+        self._memory.weights[:, : self._image.bands] = weights
+
+
+def _steps(predictor: Predictor, backwards: bool) -> tuple[Any, Any]:
+    """What becomes of values, and what stands for samples."""
+    if predictor.error_limits is not None:
+        return FromIndices() if backwards else ToIndices(), Offset()
+    stand = Exact() if predictor.representatives is None else Damped()
+    return ToSamples() if backwards else ToResiduals(), stand
+
+
 class BandWaves:
     """Residuals of samples, or `backwards` samples of residuals, one run of whole rows after the other.
+
+    With error limits, the lower 32 bits of what comes out are the residuals or samples, and the upper ones
+    samples as decoders have them, or backwards the largest errors; see `apart`. Limits that are updated have
+    to be set before the first run.
 
     `stretch` samples of a band are worked on at a time (None for what suits the image), in waves of up to
     `most_bands` bands.
@@ -115,11 +205,10 @@ class BandWaves:
         self._stretch = min(stretch, image.columns * image.rows)
         self._done = 0
         self._lanes = host_lanes(64)
-        self._numbers = _numbers(image, predictor)
+        self._numbers = prediction_of(image, predictor)
         self._way = Way(
             SUMS.index(predictor.local_sum),
-            ToSamples() if backwards else ToResiduals(),
-            Exact() if predictor.representatives is None else Damped(),
+            *_steps(predictor, backwards),
             int(predictor.weight_offsets is not None),
             int(predictor.mode == "full"),
             predictor.prediction_bands,
@@ -136,23 +225,20 @@ class BandWaves:
             memory = self._memory(predictor, first, last, values)
             self._waves.append((first, last, memory._replace(before=before, after=after)))
             before = after
+        limits = predictor.error_limits
+        if limits is not None and limits.update_exponent is None:
+            self.set_limits(limits.of_period(0))
 
     def _memory(self, predictor: Predictor, first: int, last: int, values: NDArray[np.int64]) -> BandMemory:
         bands, columns = _padded(last - first), self._image.columns
-        components = max(predictor.prediction_bands + 3 * (predictor.mode == "full"), 1)
-        weights = np.zeros((components, bands), np.int64)
-        offsets = np.zeros((1 if predictor.weight_offsets is None else components, bands), np.int64)
-        numbers = np.zeros((2, bands), np.int64)
+        weights, offsets = _weights_of(predictor, first, last, bands)
+        numbers = np.zeros((7, bands), np.int64)
         numbers[0] = np.arange(bands)
-        for k in range(last - first):
-            own = initial_weights(predictor, first + k)
-            weights[: len(own), k] = own
-            if predictor.weight_offsets is not None:
-                directional = [predictor.weight_offsets.own[first + k]] * (3 * (predictor.mode == "full"))
-                shifts = [*directional, *predictor.weight_offsets.others[first + k]]
-                offsets[: len(shifts), k] = shifts
-            if predictor.representatives is not None:
-                numbers[1, k] = predictor.representatives.of_band(first + k)
+        if predictor.representatives is not None:
+            for k in range(last - first):
+                numbers[1:3, k] = predictor.representatives.of_band(first + k)
+        # What samples count from the middle from.
+        numbers[6] = self._image.middle
         nothing = np.zeros((0, PAST), np.int64)
         return BandMemory(
             values[: (self._stretch + bands) * bands].reshape(-1, bands),
@@ -166,6 +252,17 @@ class BandWaves:
             nothing,
             nothing,
         )
+
+    def set_limits(self, limits: Mapping[str, Sequence[int]]) -> None:
+        """Error limits from now on, of the kinds that there are: of all bands, or of each."""
+        # No relative limit is larger than that.
+        most = np.broadcast_to(limits.get("absolute", 1 << 16), self._image.bands)
+        share = np.broadcast_to(limits.get("relative", 0), self._image.bands)
+        for low, high, memory in self._waves:
+            own = slice(0, high - low)
+            memory.bands[3, own] = most[low:high]
+            memory.bands[4, own] = share[low:high]
+            memory.bands[5, own] = 0 if "relative" in limits else most[low:high]
 
     def run(self, values: NDArray[np.int64]) -> None:
         """Turn the next samples into residuals, or the other way round, in place.

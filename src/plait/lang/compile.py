@@ -291,6 +291,19 @@ class _Kernel:
                 self._loaded[found.types] = code
             return self._loaded[found.types]
 
+    def bound(self, *args: Any) -> Callable[[], Any]:
+        """A call that lays its arguments out once: between calls only what arrays hold may change."""
+        found = _native.signature(args)
+        code = None if found is None else self._loaded.get(found.types) or self._prepared(found, args)
+        if found is None or code is None:
+            return functools.partial(self, *args)
+
+        def call() -> Any:
+            done, result = code(found)
+            return result if done else self._through_numba(args)
+
+        return call
+
     def is_kept(self, args: tuple[Any, ...]) -> bool:
         """Whether nothing has to be compiled for the types of these arguments."""
         found, sources = _native.signature(args), closure(self.py_func, args)
@@ -398,12 +411,15 @@ def _compile(dispatcher: Any, kinds: tuple[Any, ...]) -> Any:
     from numba.core.compiler_lock import global_compiler_lock
 
     codegen, own = dispatcher.targetctx.codegen(), dispatcher.py_func.__qualname__
-    make, body = codegen.create_library, _body_library()
-
-    def create_library(name: str, **options: Any) -> Any:
-        return make(name, **options) if name == own else body(codegen, name, **options)
+    body = _body_library()
 
     with global_compiler_lock:
+        # Within the lock: while another thread compiles, it is that one's.
+        make = codegen.create_library
+
+        def create_library(name: str, **options: Any) -> Any:
+            return make(name, **options) if name == own else body(codegen, name, **options)
+
         collecting = gc.isenabled()
         # It makes a million objects and little garbage: looking for that takes a tenth of the time.
         gc.disable()
@@ -460,6 +476,11 @@ def in_compiled_cache(folder: Path) -> Iterator[None]:
 def kernel(function: F) -> F:
     """Compile a CPU entry point: no GIL, cached on disk under a digest of its sources."""
     return function if _interpreted() else cast(F, _Kernel(function))
+
+
+def bound(function: Callable[..., Any], *args: Any) -> Callable[[], Any]:
+    """``function(*args)``, to be called often; of a kernel, arguments are laid out once."""
+    return function.bound(*args) if isinstance(function, _Kernel) else functools.partial(function, *args)
 
 
 def _interpreted() -> bool:

@@ -304,6 +304,21 @@ vector_maximum = _pairwise("smax", "umax", ">")
 vector_minimum = _pairwise("smin", "umin", "<")
 
 
+@intrinsic
+def lane_quotient(typing_context: Any, a: Any, b: Any) -> Any:
+    """Divide integers of 64 bits, numbers or groups, as floating-point numbers that hold them."""
+    if a != b or not _is_integer(a):
+        return None
+    kind: Any = ir.DoubleType()
+    kind = ir.VectorType(kind, a.width) if isinstance(a, LaneGroup) else kind
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        found = builder.fdiv(*(builder.sitofp(value, kind) for value in args))
+        return builder.fptosi(found, args[0].type)
+
+    return a(a, a), generate
+
+
 # --- masks ------------------------------------------------------------------------------------------
 
 
@@ -714,6 +729,7 @@ _by_width(groups.splat, _second, _of_two(vector_splat))
 _by_width(groups.lookup, _lookup_one, _lookup_group)
 _by_kind(groups.maximum, _maximum_numbers, _of_two(vector_maximum))
 _by_kind(groups.minimum, _minimum_numbers, _of_two(vector_minimum))
+_by_kind(groups.quotient, _of_two(lane_quotient), _of_two(lane_quotient))
 _by_kind(groups.parity, _parity_numbers, _of_three(vector_parity))
 _by_kind(groups.majority, _majority_numbers, _of_three(vector_majority))
 _by_kind(groups.equal, _equal_numbers, _of_two(vector_equal))

@@ -157,6 +157,14 @@ def minimum(a: Any, b: Any) -> Any:
     return a if a < b else b
 
 
+def quotient(a: Any, b: Any) -> Any:
+    """The whole part of ``a / b``, of 64-bit lanes: `a` from 0, `b` from 1, together at most ``2**53``.
+
+    So much a floating-point number holds: no quotient below a whole number is rounded up to it.
+    """
+    return a // b
+
+
 def _held(operation: Any, a: Any, b: Any) -> Any:
     """``operation(a, b)``, held at the limits of the type of `a` if that has any."""
     if not (isinstance(a, np.ndarray | np.generic) and np.issubdtype(a.dtype, np.integer)):

@@ -23,8 +23,8 @@ Schedule = Literal["flooding", "layered"]
 _LIMITS: Final[dict[Any, tuple[float, float]]] = {np.float32: (64.0, 20.0), np.float64: (600.0, 40.0)}
 #: Bits that are worth the start of a GPU which was not asked for by name.
 _WORTH: Final = 1 << 26
-#: Steps of min-sum in a unit of the logarithm, and most of them that a bit says.
-UNITS, BOUND = 4, 63
+#: Steps of min-sum in a unit of the logarithm, most of them, and most that a bit says.
+UNITS, MOST, BOUND = 4, 127, 63
 
 
 class Decoded(NamedTuple):
@@ -117,20 +117,26 @@ class DecodeBatch(NamedTuple):
     lanes: int = 0
 
 
+def in_units(ratios: NDArray[Any]) -> NDArray[np.int8]:
+    """Logarithms of ratios as min-sum has them; int8 are in its units already."""
+    if ratios.dtype == np.int8:
+        found: NDArray[np.int8] = np.maximum(ratios, np.int8(-MOST))
+        return found
+    units = np.multiply(ratios, UNITS, dtype=np.float32)
+    np.rint(units, out=units)
+    np.clip(units, -MOST, MOST, out=units)
+    return np.asarray(units, np.int8)
+
+
 def messages_of(
     batch: DecodeBatch, ratios: NDArray[Any], width: int
 ) -> tuple[Any, NDArray[Any], NDArray[Any]]:
     """The algebra, messages of logarithms of ratios (columns, lanes), and one that says nothing."""
     kind = batch.kind
     if batch.method == "min-sum":
-        most = 127
         found = np.zeros((ratios.shape[1], width), kind)
-        if ratios.dtype != kind:
-            units = np.multiply(ratios, UNITS, dtype=np.float32)
-            np.rint(units, out=units)
-            ratios = np.clip(units, -most, most, out=units).astype(kind)
-        np.maximum(ratios.T, -most, out=found[:, : len(ratios)])
-        return SignedLeast(*map(kind, (0, most, BOUND, 2))), found, np.zeros((1, width), kind)
+        found[:, : len(ratios)] = in_units(ratios).T
+        return SignedLeast(*map(kind, (0, MOST, BOUND, 2))), found, np.zeros((1, width), kind)
     sums, said = _LIMITS[kind]
     pairs = np.full((ratios.shape[1], 2, width), 0.5, kind)
     for side, sign in enumerate((-1, 1)):

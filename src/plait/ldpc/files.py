@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, TextOutput, bad_output, check_not_input, output_errors
-from plait.formats.compression import check_readable
+from plait.formats.compression import read_array
 from plait.formats.tables import PrintedTable, open_table
 from plait.ldpc.codes import code_named
 from plait.ldpc.decoding import decode
@@ -22,18 +22,8 @@ from plait.ldpc.simulation import ErrorRates, simulate
 
 def read_words(path: str | os.PathLike[str]) -> NDArray[Any]:
     """An array of two dimensions, or one word, from a .npy file; FormatError if it is something else."""
-    check_readable(path)
-    try:
-        with open(path, "rb") as file:
-            found = np.lib.format.read_array(file, allow_pickle=False)
-            if file.read(1):
-                raise FormatError(path, found="bytes behind the array", expected="a .npy file")
-    except (ValueError, EOFError, OSError, SyntaxError, TypeError, MemoryError) as error:
-        if isinstance(error, FormatError):
-            raise
-        found_there = " ".join(str(error).split())[:80] or type(error).__name__
-        raise FormatError(path, found=found_there, expected="a .npy file of numbers") from error
-    if found.ndim not in (1, 2) or found.dtype.kind not in "fiub":
+    found = read_array(path)
+    if found.ndim not in (1, 2):
         raise FormatError(path, found=f"{found.dtype} {found.shape}", expected="numbers, (words, bits)")
     return np.atleast_2d(found)
 

@@ -1,27 +1,341 @@
-"""Decoding on GPUs: a thread has a word, and words beside each other have their messages side by side.
+"""Decoding on GPUs: min-sum two words a thread, all of a block in shared memory, sum-product one a thread.
 
 A module of its own: what CUDA runs, which is imported where a GPU is used.
+
+Checks that share no bit do not see each other, so those of a level, each of which comes behind all earlier
+checks of its bits, go side by side: answers are those of one check after the other.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.cuda import cuda, cuda_kernel
-from plait.devices.cuda_devices import POOL
+from plait.devices.cuda_devices import POOL, device_facts
 from plait.devices.cuda_target import CudaTarget
+from plait.devices.ptx import instruction
 from plait.devices.target import over_threads
+from plait.lang.compile import shared, types
 from plait.lang.lanes import lanes_of
-from plait.ldpc.decoding import DecodeBatch, decode_words, messages_of
+from plait.ldpc.codes import Code
+from plait.ldpc.decoding import BOUND, DecodeBatch, decode_words, in_units, messages_of
 from plait.ldpc.messages import Parities, SignedLeast
 
 _ONE: Final = lanes_of(1)
 _THREADS: Final = 64
+#: Threads of the host for a device.
+_COPYING: Final = 4
 #: Words that are decoded together, at most, and bytes of their messages.
 _WORDS, _BYTES = 1 << 14, 1 << 33
+#: Pairs of words of a block in shared memory, threads that are enough for a group, and pairs elsewhere.
+_PAIRS: Final = (1, 2, 4)
+_ENOUGH: Final = 48
+_APART: Final = 8
+#: Columns whose numbers have 16 bits.
+_COLUMNS: Final = 1 << 16
+_OCTETS: Final[Any] = types.int16
+_WORD: Final[Any] = types.int32
+_PLACE: Final[Any] = types.uint32
+#: Columns of a check whose values stay in registers: most checks of codes that are in use have 6 or 7.
+_FEW: Final = 7
+#: In both halves of a word: 1, the largest number of 16 bits, and limits of sums and of what bits say.
+_ONES, _FULL, _MOST, _BOUND = (np.int32(0x10001 * n) for n in (1, 0x7FFF, 127, BOUND))
+_NOTHING, _LOW, _BOTH = (np.int32(n) for n in (0, 0x80, 0x8080))
+
+
+def _halves(word: Any) -> Any:
+    return np.array([word], np.int32).view(np.int16)
+
+
+def _on_halves(name: str, plain: Any) -> Any:
+    """An operation on two numbers of 16 bits."""
+    return instruction(
+        f"{name}.s16x2 $0,$1,$2;",
+        f"v{name}2.s32.s32.s32 $0,$1,$2,$2;",
+        lambda a, b: plain(_halves(a), _halves(b)).view(np.int32)[0],
+    )
+
+
+def _octets(selector: int) -> Any:
+    """Bytes of a word by number, one a digit, the lowest last; 8 more: what their sign fills a byte with."""
+
+    def plain(a: Any, b: Any) -> Any:
+        given = np.array([a], np.int32).view(np.int8)
+        digits = [selector >> 4 * k & 15 for k in range(4)]
+        return np.array([given[n & 7] >> 7 * (n >> 3) for n in digits], np.int8).view(np.int32)[0]
+
+    return instruction(f"prmt.b32 $0,$1,$2,{selector:#06x};", plain=plain)
+
+
+_add, _least, _largest = (
+    _on_halves("add", np.add),
+    _on_halves("min", np.minimum),
+    _on_halves("max", np.maximum),
+)
+_widened, _narrowed, _signs = _octets(0x9180), _octets(0x3120), _octets(0xBB99)
+
+
+class _Plan(NamedTuple):
+    """A code as a block takes it.
+
+    `columns` uint16 (ones,): of the checks of a group the first columns, then the second ones, and so on.
+    `groups` int32 (groups, 3): where a group begins there, its checks, and their columns; those of a group
+    have no column in common, or are of one level and have as many as each other.
+    """
+
+    columns: NDArray[np.uint16]
+    groups: NDArray[np.int32]
+
+
+def plan_of(code: Code) -> _Plan:
+    """Groups of checks that go side by side, in the order of checks wherever they share a column."""
+    sizes, last = np.diff(code.starts), np.zeros(code.size, np.int64)
+    levels = np.zeros(sizes.size, np.int64)
+    for m, first in enumerate(code.starts[:-1]):
+        own = code.bits[first : first + sizes[m]]
+        levels[m] = last[own].max(initial=0)
+        last[own] = levels[m] + 1
+    kinds, number = np.unique(np.stack([levels, sizes], 1), axis=0, return_inverse=True)
+    groups, columns, begun = [], [], 0
+    for k, (_, size) in enumerate(kinds.tolist()):
+        own = code.starts[:-1][np.flatnonzero(number.ravel() == k)]
+        columns.append(code.bits[own + np.arange(size)[:, None]].ravel())
+        groups.append((begun, own.size, size))
+        begun += own.size * size
+    return _Plan(np.concatenate(columns).astype(np.uint16), np.array(groups, np.int32))
+
+
+@shared
+def _held_within(value: Any) -> Any:
+    return _largest(_least(value, _MOST), ~_MOST + _ONES)
+
+
+@shared
+def _heard(said: Any, message: Any) -> Any:
+    """What is said of a bit without the check's own message, less one, and the magnitude."""
+    value = _largest(_least(_add(said, message), _MOST - _ONES), ~_MOST)
+    return value, _largest(_add(value, _ONES), ~value)
+
+
+@shared
+def _value(held: Any, place: Any) -> Any:
+    """Two numbers of 8 bits, as 16 bits each."""
+    return _widened(np.int32(held[place]), _NOTHING)
+
+
+@shared
+def _keep(held: Any, place: Any, value: Any) -> None:
+    held[place] = np.int16(_narrowed(value, _NOTHING))
+
+
+@shared
+def _tells(least: Any, second: Any) -> Any:
+    """What is told by the least magnitude and by the second, and both with the other sign."""
+    one = least - (least >> 2 & np.int32(0x003F003F))
+    two = second - (second >> 2 & np.int32(0x003F003F))
+    return one, two, _add(~one, _ONES), _add(~two, _ONES)
+
+
+@shared
+def _message(value: Any, size: Any, least: Any, tells: Any, signs: Any) -> Any:
+    """What a check tells a bit that says `value`, less one: whose own is the least is told the second.
+
+    Where it says 0 the sign may be either, as its own counts twice, and others are told 0.
+    """
+    others = _signs(_add(size ^ least, _FULL), _NOTHING)
+    minus = _signs(signs ^ value, _NOTHING)
+    one = (tells[2] & minus) | (tells[0] & ~minus)
+    two = (tells[3] & minus) | (tells[1] & ~minus)
+    return (one & others) | (two & ~others)
+
+
+@shared
+def _step_of_few(held: Any, places: Any, sums: Any, said: Any, at: Any, apart: Any, degree: Any) -> None:
+    """What `_step` does, for a degree that the compiler knows: then values stay in registers."""
+    values, sizes = cuda.local.array(_FEW, _WORD), cuda.local.array(_FEW, _WORD)
+    bits = cuda.local.array(_FEW, _PLACE)
+    own = _after(places[0], _after(np.uint32(at * places[2]), places[3]))
+    onward = np.uint32(apart * places[2])
+    for k in range(degree):
+        bits[k] = _bit(places, np.uint32(at + np.uint32(np.uint32(k) * apart)))
+    least = second = _BOUND
+    signs = np.int32(0)
+    for k in range(degree):
+        old = _value(held, _after(own, np.uint32(np.uint32(k) * onward)))
+        values[k], sizes[k] = _heard(_value(held, _after(said, bits[k])), old)
+    for k in range(degree):
+        second, least = _least(second, _largest(least, sizes[k])), _least(least, sizes[k])
+        signs ^= values[k]
+    tells = _tells(least, second)
+    for k in range(degree):
+        message, bit = _message(values[k], sizes[k], least, tells, signs), _after(sums, bits[k])
+        _keep(held, _after(own, np.uint32(np.uint32(k) * onward)), ~message)
+        rest = _add(values[k], _ONES) if said == sums else _value(held, bit)
+        _keep(held, bit, _held_within(_add(rest, message)))
+
+
+@shared
+def _step(held: Any, places: Any, sums: Any, said: Any, at: Any, apart: Any, degree: Any) -> None:
+    """Renew the messages of a check on two words; messages are held with all bits changed.
+
+    `places`: where messages begin in `held`, the columns of checks, pairs of words, and the pair. `at`: the
+    first column of the check, `apart` from the next one.
+    """
+    least = second = _BOUND if degree > 1 else _MOST
+    signs, place = np.int32(0), at
+    begun = own = _after(places[0], _after(np.uint32(at * places[2]), places[3]))
+    onward = np.uint32(apart * places[2])
+    for _ in range(degree):
+        value, size = _heard(_value(held, _after(said, _bit(places, place))), _value(held, own))
+        _keep(held, own, value)
+        second, least = _least(second, _largest(least, size)), _least(least, size)
+        signs ^= value
+        place, own = _after(place, apart), _after(own, onward)
+    tells = _tells(least, second)
+    place, own = at, begun
+    for _ in range(degree):
+        bit, value = _after(sums, _bit(places, place)), _value(held, own)
+        onto = _add(value, _ONES)
+        message = _message(value, _largest(onto, ~value), least, tells, signs)
+        _keep(held, own, ~message)
+        rest = onto if said == sums else _value(held, bit)
+        _keep(held, bit, _held_within(_add(rest, message)))
+        place, own = _after(place, apart), _after(own, onward)
+
+
+@shared
+def _after(place: Any, distance: Any) -> Any:
+    """A place so far behind another one; sums that are not cut at once have 64 bits."""
+    return np.uint32(np.uint32(place) + np.uint32(distance))
+
+
+@shared
+def _bit(places: Any, place: Any) -> Any:
+    """Where a column of a check is among sums."""
+    return _after(np.uint32(np.uint32(places[1][place]) * places[2]), places[3])
+
+
+@shared
+def _wrong(held: Any, places: Any, sums: Any, groups: Any) -> Any:
+    """Signs of the words in which some check of this thread fails; it looks until both have."""
+    found, pairs = np.int32(0), places[2]
+    for g in range(groups.shape[0]):
+        if found == _BOTH:
+            break
+        apart = np.uint32(groups[g, 1])
+        for j in range(cuda.threadIdx.x // pairs, apart, cuda.blockDim.x // pairs):
+            parity, place = np.int32(0), np.uint32(groups[g, 0] + j)
+            for _ in range(groups[g, 2]):
+                parity ^= np.int32(held[_after(sums, _bit(places, place))])
+                place = _after(place, apart)
+            found |= parity & _BOTH
+    return found
+
+
+@shared
+def _receive(held: Any, ratios: Any, pairs: Any, word: Any) -> None:
+    """Put what was received of the block's words, from `word` on, into sums; what is no word is right."""
+    for p in range(pairs):
+        one, two = word + 2 * p, word + 2 * p + 1
+        for n in range(cuda.threadIdx.x, ratios.shape[1], cuda.blockDim.x):
+            a = np.int32(ratios[one, n]) if one < ratios.shape[0] else _MOST
+            b = np.int32(ratios[two, n]) if two < ratios.shape[0] else _MOST
+            held[n * pairs + p] = np.int16((a & np.int32(0xFF)) | (b << 8))
+
+
+@shared
+def _settle(held: Any, pairs: Any, word: Any, new: Any, out: Any, count: Any, good: Any) -> None:
+    """Write the words of a pair that are done, both or either, by bits of `new`."""
+    bits, counts, found = out
+    for side in range(2):
+        w = word + side
+        if new & (_LOW << 8 * side) and w < bits.shape[0]:
+            for n in range(cuda.threadIdx.x, bits.shape[1], cuda.blockDim.x):
+                bits[w, n] = np.uint8((np.int32(held[n * pairs]) >> 8 * side + 7) & 1)
+            if cuda.threadIdx.x == 0:
+                counts[w], found[w] = count, good & (_LOW << 8 * side) != 0
+
+
+@shared
+def _begin_again(held: Any, said: Any, ratios: Any, pairs: Any, word: Any) -> None:
+    """What was said is kept, and sums are what was received."""
+    cuda.syncthreads()
+    for k in range(cuda.threadIdx.x, ratios.shape[1] * pairs, cuda.blockDim.x):
+        held[said + k] = held[k]
+    cuda.syncthreads()
+    _receive(held, ratios, pairs, word)
+
+
+@shared
+def _iterate(held: Any, near: Any, places: Any, sums: Any, said: Any, groups: Any) -> None:
+    """Renew all messages once."""
+    begin, step = cuda.threadIdx.x // places[2], cuda.blockDim.x // places[2]
+    for g in range(groups.shape[0]):
+        first, apart, degree = groups[g, 0], np.uint32(groups[g, 1]), groups[g, 2]
+        for j in range(begin, apart, step):
+            at = np.uint32(first + j)
+            if degree == 6 and near:
+                _step_of_few(held, places, sums, said, at, apart, 6)
+            elif degree == 7 and near:
+                _step_of_few(held, places, sums, said, at, apart, 7)
+            else:
+                _step(held, places, sums, said, at, apart, degree)
+        cuda.syncthreads()
+
+
+@shared
+def _decode_pairs(held: Any, near: Any, wrong: Any, plan: Any, ratios: Any, limits: Any, out: Any) -> None:
+    """Decode the words of a block in `held`, `near` if it is shared memory; `wrong` int32 (pairs,)."""
+    iterations, layered, pairs = limits
+    thread, threads, size = cuda.threadIdx.x, cuda.blockDim.x, ratios.shape[1] * pairs
+    p, word, sums = np.uint32(thread % pairs), cuda.blockIdx.x * 2 * pairs, np.uint32(0)
+    said = sums if layered else np.uint32(size)
+    messages = np.uint32(said + size)
+    for k in range(thread, plan.columns.size * pairs, threads):
+        held[messages + k] = np.int16(-1)
+    places = messages, plan.columns, pairs, p
+    _receive(held, ratios, pairs, word)
+    done, every = np.int32(0), np.int32((1 << 2 * pairs) - 1)
+    for count in range(iterations + 1):
+        if thread < pairs:
+            wrong[thread] = 0
+        cuda.syncthreads()
+        cuda.atomic.or_(wrong, p, _wrong(held, places, sums, plan.groups))
+        cuda.syncthreads()
+        for q in range(pairs):
+            good = ~wrong[q] & _BOTH
+            new = _BOTH if count == iterations else good
+            new &= ~(((done >> 2 * q & 1) << 7) | ((done >> 2 * q + 1 & 1) << 15))
+            if new != 0:
+                _settle(held[q:], pairs, word + 2 * q, new, out, count, good)
+                done |= np.int32(((new >> 7 & 1) | (new >> 14 & 2)) << 2 * q)
+        if done == every:
+            return
+        if not layered:
+            _begin_again(held, said, ratios, pairs, word)
+        cuda.syncthreads()
+        _iterate(held, near, places, sums, said, plan.groups)
+
+
+_LIMITS: Final = (np.int32(1), True, np.uint32(1))
+_OUT: Final = (np.zeros((1, 1), np.uint8), np.zeros(1, np.int64), np.zeros(1, np.bool_))
+_PLAN: Final = _Plan(np.zeros(1, np.uint16), np.zeros((1, 3), np.int32))
+
+
+@cuda_kernel(
+    lambda: [(_PLAN, np.zeros((1, 1), np.int8), _LIMITS, np.zeros((1, 1), np.int16), _OUT)], max_registers=96
+)
+def decode_pairs(plan: Any, ratios: Any, limits: Any, room: Any, out: Any) -> None:
+    """Decode `ratios` int8 (words, columns) by min-sum, in `room` (blocks, ...) if there is any."""
+    wrong = cuda.shared.array(_APART, _WORD)
+    held = cuda.shared.array(0, _OCTETS)
+    if room.size > 1:
+        _decode_pairs(room[cuda.blockIdx.x], False, wrong, plan, ratios, limits, out)
+    else:
+        _decode_pairs(held, True, wrong, plan, ratios, limits, out)
 
 
 def _examples() -> list[tuple[Any, ...]]:
@@ -46,44 +360,81 @@ def decode_each(
         found[t] = decode_words(place, algebra, code, prior, memory, limits, own, counts[t : t + 1])
 
 
-def decode_batch(
-    batch: DecodeBatch, target: CudaTarget
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
-    """Bits, iterations and whether words are of the code; integers have 32 bits and the limits of 8."""
-    code, kind = batch.code, np.int32 if batch.method == "min-sum" else batch.kind
-    own = batch._replace(kind=kind)
-    if batch.ratios.dtype == np.int8:
-        own = own._replace(ratios=batch.ratios.astype(kind))
-    count, longest = len(own.ratios), int(np.diff(code.starts).max(initial=1))
-    bits, iterations = np.empty((count, code.size), np.uint8), np.empty(count, np.int64)
-    found = np.empty(count, bool)
-    most = max(min(_WORDS, _BYTES // (16 * (code.bits.size + 4 * code.size))), 1)
+#: Bits, iterations, and whether they are words of the code.
+_Found = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
+
+
+def decode_batch(batch: DecodeBatch, target: CudaTarget) -> _Found:
+    """Bits, iterations and whether words are of the code."""
+    count, size = len(batch.ratios), batch.code.size
+    out = np.empty((count, size), np.uint8), np.empty(count, np.int64), np.empty(count, bool)
+    by_pairs = batch.method == "min-sum" and size <= _COLUMNS and batch.code.bits.size > 0
+    most = max(min(_WORDS, _BYTES // (16 * (batch.code.bits.size + 4 * size))), 1)
+    plan = plan_of(batch.code) if by_pairs else None
+    most = most if plan is None else max(most // _COPYING, 1)
 
     def one(first: int) -> None:
-        part = own.ratios[first : first + most]
-        width = len(part)
-        algebra, prior, nothing = messages_of(own, part, width)
-        rows = len(nothing)
+        part = batch._replace(ratios=batch.ratios[first : first + most])
         with POOL.slot(target.devices) as slot:
-            told = slot.room("messages", (rows * code.bits.size, width), kind)
-            told.copy_to_device(np.tile(nothing, (code.bits.size, 1)), stream=slot.stream)
-            given = slot.upload("prior", prior)
-            sums = slot.upload("sums", prior)
-            said = slot.room("said", prior.shape, kind)
-            own_room, later = (slot.room(name, (rows * longest, width), kind) for name in ("own", "later"))
-            words = slot.upload("words", np.zeros((2, code.size, width), np.int32))
-            counts = slot.upload("counts", np.zeros(width, np.int64))
-            good = slot.upload("good", np.zeros(width, np.int64))
-            graph = slot.upload("bits", code.bits), slot.upload("starts", code.starts)
-            limits = np.int64(batch.iterations), batch.layered, np.int64(1)
-            memory = sums, said, told, own_room, later
-            arguments = algebra, graph, given, memory, limits, words, counts, good
-            decode_each.launch(-(-width // _THREADS), _THREADS, *arguments, stream=slot.stream)
-            back = [slot.download(name, array) for name, array in (("w", words), ("c", counts), ("g", good))]
-            slot.wait()
-            bits[first : first + width] = back[0][1].T
-            iterations[first : first + width] = back[1]
-            found[first : first + width] = back[2] & 1
+            found = _one_each(part, slot) if plan is None else _in_pairs(part, plan, slot, target.devices[0])
+            wholes: tuple[Any, ...] = out
+            for whole, values in zip(wholes, found, strict=True):
+                whole[first : first + most] = values
 
-    over_threads(len(target.devices), range(0, count, most), one)
-    return bits, iterations, found
+    # Those of the host that copy are more than those that wait.
+    over_threads(len(target.devices) * (1 if plan is None else _COPYING), range(0, count, most), one)
+    return out
+
+
+def _in_pairs(batch: DecodeBatch, plan: _Plan, slot: Any, device: int) -> _Found:
+    """The words of a batch, two a thread."""
+    words, size = batch.ratios.shape
+    rows = size * (1 if batch.layered else 2) + plan.columns.size
+    free = device_facts(device).shared_per_block - 4 * _APART
+    # Few words a block, so that there are many blocks, but as many as fill a warp or two with a group.
+    fit = [n for n in _PAIRS if 2 * rows * n <= free]
+    pairs = next((n for n in fit if plan.groups[:, 1].mean() * n >= _ENOUGH), fit[-1] if fit else _APART)
+    held, blocks = rows * pairs, -(-words // (2 * pairs))
+    room = slot.room("room", (1, 1) if fit else (blocks, held), np.int16)
+    given = slot.upload("ratios", in_units(batch.ratios))
+    tables = _Plan(slot.upload("columns", plan.columns), slot.upload("groups", plan.groups))
+    out = (
+        slot.room("bits", (words, size), np.uint8),
+        slot.room("counts", words, np.int64),
+        slot.room("found", words, np.bool_),
+    )
+    limits = np.int32(batch.iterations), batch.layered, np.uint32(pairs)
+    # Where several blocks share a multiprocessor, fewer threads are better than one a check.
+    share = 0.9 if 4 * held <= free else 1.25
+    threads = min(max(int(share * plan.groups[:, 1].mean() * pairs) // 32 * 32, 32), 512)
+    shared = 2 * held if fit else 0
+    decode_pairs.launch(blocks, threads, tables, given, limits, room, out, stream=slot.stream, shared=shared)
+    found = [slot.download(f"{k}", array) for k, array in enumerate(out)]
+    slot.wait()
+    return found[0], found[1], found[2]
+
+
+def _one_each(batch: DecodeBatch, slot: Any) -> _Found:
+    """The words of a batch, one a thread; integers have 32 bits and the limits of 8."""
+    code, kind = batch.code, np.int32 if batch.method == "min-sum" else batch.kind
+    width, longest = len(batch.ratios), int(np.diff(code.starts).max(initial=1))
+    algebra, prior, nothing = messages_of(batch._replace(kind=kind), batch.ratios, width)
+    rows = len(nothing)
+    told = slot.room("messages", (rows * code.bits.size, width), kind)
+    told.copy_to_device(np.tile(nothing, (code.bits.size, 1)), stream=slot.stream)
+    given = slot.upload("prior", prior)
+    memory = (
+        slot.upload("sums", prior),
+        slot.room("said", prior.shape, kind),
+        told,
+        *(slot.room(name, (rows * longest, width), kind) for name in ("own", "later")),
+    )
+    words = slot.upload("words", np.zeros((2, code.size, width), np.int32))
+    counts, good = (slot.upload(name, np.zeros(width, np.int64)) for name in ("counts", "good"))
+    graph = slot.upload("bits", code.bits), slot.upload("starts", code.starts)
+    limits = np.int64(batch.iterations), batch.layered, np.int64(1)
+    arguments = algebra, graph, given, memory, limits, words, counts, good
+    decode_each.launch(-(-width // _THREADS), _THREADS, *arguments, stream=slot.stream)
+    back = [slot.download(name, array) for name, array in (("w", words), ("c", counts), ("g", good))]
+    slot.wait()
+    return back[0][1].T, back[1], back[2] & 1 != 0

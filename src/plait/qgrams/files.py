@@ -11,11 +11,10 @@ import pyarrow as pa
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, TextOutput, bad_output, check_not_input, output_errors
-from plait.formats.compression import ByteSource, FileKind, check_readable, sniff
-from plait.formats.delimited import DelimitedFile
+from plait.formats.compression import ByteSource, check_readable
 from plait.formats.fasta import read_fasta, sequence_file_kind
 from plait.formats.layouts import is_text
-from plait.formats.parquet import ParquetInput
+from plait.formats.rearrangements import open_columns
 from plait.formats.tables import PrintedTable, open_table
 from plait.qgrams.similarity import Similar, similar, similarities, smiles_letters
 
@@ -44,14 +43,12 @@ def read_texts(path: str | os.PathLike[str], *, column: str | None = None, smile
     What has no name has the number of its row, from 1 on. `smiles`: in the letters of LINGO. FormatError if
     the file is missing, damaged or something else; InvalidInput if there is no such column.
     """
-    check_readable(path)
     names, texts = _column(path, column) if column is not None else _lines_or_fasta(path)
     return Texts(names, [smiles_letters(text) for text in texts] if smiles else texts)
 
 
 def _column(path: str | os.PathLike[str], column: str) -> Texts:
-    kind = sniff(path, archives=True)
-    file = ParquetInput(path) if kind is FileKind.PARQUET else DelimitedFile(path, kind)
+    file = open_columns(path, archives=True)
     if column not in file.schema.names:
         known = ", ".join(file.schema.names)
         raise InvalidInput("column", found=repr(column), expected=f"a column of {os.fspath(path)}: {known}")
@@ -65,6 +62,7 @@ def _column(path: str | os.PathLike[str], column: str) -> Texts:
 
 
 def _lines_or_fasta(path: str | os.PathLike[str]) -> Texts:
+    check_readable(path)
     with ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
         text = source.read(_PIECE)
         fasta = text.lstrip().startswith(b">")
@@ -94,7 +92,7 @@ def _lines_or_fasta(path: str | os.PathLike[str]) -> Texts:
 def similar_file(
     queries: Path,
     targets: Path | None,
-    output: Path | None,
+    output: Path | str | None,
     *,
     column: str | None = None,
     smiles: bool = False,
@@ -110,7 +108,7 @@ def similar_file(
     right = left if targets is None else read_texts(targets, column=column, smiles=smiles)
     other = None if targets is None else right.texts
     sizes = len(left.texts), len(right.texts)
-    if output is not None and output.suffix.lower() == ".npy":
+    if output is not None and os.fspath(output).lower().endswith(".npy"):
         if asked.pop("at_least") is not None or asked.pop("nearest") is not None:
             raise bad_output(output, " for pairs", "a table, such as .tsv or .parquet")
         check_not_input(output, inputs)

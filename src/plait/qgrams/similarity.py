@@ -324,6 +324,7 @@ _SIMILAR: Final = Problem(
     "similarities of q-grams",
     cpu=partial(_run, compare_blocks),
     reference=partial(_run, interpreted(compare_blocks)),
+    cuda="plait.qgrams.gpu_similarity:similar_batch",
     worth=lambda batch: batch.queries.sizes.size * batch.targets.sizes.size >= _WORTH,
 )
 

@@ -14,10 +14,12 @@ from plait.devices.cuda import cuda, cuda_kernel
 from plait.devices.cuda_devices import POOL
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import over_threads, stretches
+from plait.lang.compile import shared, types
 from plait.lang.lanes import lanes_of
 from plait.lang.warps import WARP
 from plait.random.draws import Draws, Exponential, Normal, Residue, Uniform, Unit, Word, sample
 from plait.random.mrg32k3a import skipped, states_of, step
+from plait.random.mt19937 import DEGREE, MIDDLE, WORDS, Window, doublings, tempered, twisted
 from plait.random.sobol import Directions
 
 _ONE: Final = lanes_of(1)
@@ -29,13 +31,21 @@ _STEPS: Final = 1 << 10
 _PIECE: Final = 1 << 26
 #: Threads for each dimension of points: bits of their number.
 _BITS: Final = 16
+#: Threads of a block of MT19937, whole warps of words that do not need each other, and rounds in its ring.
+_ROUND: Final = 224
+_RING: Final = 4 * _ROUND
+_ENDLESS: Final = np.uint32(1 << 31)
+_WORD: Final[Any] = types.uint32
+#: Words of a block, and blocks of a launch.
+_SPAN: Final = _RING << 6
+_BLOCKS: Final = 1 << 11
 
 
 def _examples(*source: Any) -> list[tuple[Any, ...]]:
     kinds = (Uniform(1.0), np.zeros(1)), (Normal(), np.zeros(1, np.float32)), (Exponential(), np.zeros(1))
-    words = (Word() if len(source) > 2 else Residue(1.0)), np.zeros(1, np.uint32)
+    words = (Residue(1.0) if len(source) == 2 else Word()), np.zeros(1, np.uint32)
     found = [(kind, Unit(0.5, 1.0), *source, out) for kind, out in (words, *kinds)]
-    return [(*row[:-1], row[-1][None]) for row in found] if len(source) > 2 else found
+    return [(*row[:-1], row[-1][None]) for row in found] if len(source) == 3 else found
 
 
 @cuda_kernel(lambda: _examples(np.zeros((6, 1)), np.int64(1)))
@@ -128,3 +138,107 @@ def sobol_batch(batch: Draws, target: CudaTarget) -> Any:
         sobol_points.launch(blocks, _THREADS, *given, stream=slot.stream)
 
     return _in_pieces(batch, target, fill)
+
+
+@shared
+def _next_word(ring: Any, place: Any, thread: Any, size: Any) -> Any:
+    """Word `thread` of a round, of which the oldest word is at `place` of a ring of so many."""
+    first = np.uint32(place + thread)
+    onward, middle, last = (
+        np.uint32(first + np.uint32(1)),
+        np.uint32(first + np.uint32(MIDDLE)),
+        np.uint32(first + np.uint32(WORDS)),
+    )
+    word = twisted(
+        ring[first],
+        ring[onward if onward < size else np.uint32(onward - size)],
+        ring[middle if middle < size else np.uint32(middle - size)],
+    )
+    ring[last if last < size else np.uint32(last - size)] = word
+    return word
+
+
+@cuda_kernel(lambda: [(np.zeros(1, np.int32), np.zeros((1, WORDS), np.uint32), np.int64(1))])
+def jump_windows(exponents: Any, windows: Any, count: Any) -> None:
+    """Windows `count` and on from the first ones: sums of what comes so many words later."""
+    words = cuda.shared.array(0, _WORD)
+    thread, block = np.uint32(cuda.threadIdx.x), cuda.blockIdx.x
+    if thread < WORDS:
+        words[thread] = windows[block, thread]
+    cuda.syncthreads()
+    for place in range(0, DEGREE, _ROUND):
+        if thread < _ROUND:
+            _next_word(words, np.uint32(place), thread, _ENDLESS)
+        cuda.syncthreads()
+    if thread < WORDS:
+        found = np.uint32(0)
+        for k in range(exponents.size):
+            found ^= words[np.uint32(np.uint32(exponents[np.uint32(k)]) + thread)]
+        windows[count + block, thread] = found
+
+
+@cuda_kernel(
+    lambda: _examples(np.zeros((1, WORDS), np.uint32), np.int64(1), np.int64(0), np.zeros(1, np.uint32))
+)
+def mt_numbers(kind: Any, unit: Any, windows: Any, span: Any, used: Any, tail: Any, out: Any) -> None:
+    """Fill `out` behind windows uint32 (blocks, 624), each `span` words behind the one before.
+
+    Of the first one `used` words are used up; the others are the first numbers. `tail` (624,): last words.
+    """
+    ring = cuda.shared.array(_RING, _WORD)
+    thread, block = cuda.threadIdx.x, cuda.blockIdx.x
+    begin = out.size - WORDS
+    for k in range(thread, WORDS, _ROUND):
+        ring[k] = windows[block, k]
+        if block == 0 and k >= used:
+            out[k - used] = sample(kind, tempered(ring[k]), unit)
+            if k - used >= begin:
+                tail[k - used - begin] = ring[k]
+    cuda.syncthreads()
+    at = block * span + WORDS - used + thread
+    end = min(out.size, at + span)
+    for _ in range(0, span, _RING):
+        for place in range(0, _RING, _ROUND):
+            word = _next_word(ring, np.uint32(place), np.uint32(thread), np.uint32(_RING))
+            if at < end:
+                out[at] = sample(kind, tempered(word), unit)
+                if at >= begin:
+                    tail[at - begin] = word
+            at += _ROUND
+            cuda.syncthreads()
+
+
+def mt_batch(batch: Draws, target: CudaTarget) -> Window | None:
+    """Numbers of MT19937, and the window behind them; None for less than a window."""
+    window: Window = batch.source
+    size = batch.out.size
+    if size < WORDS:
+        return None
+    with POOL.slot(target.devices[:1]) as slot:
+        first = 0
+        while first < size:
+            # The last piece is no smaller than a window.
+            last = min(first + _SPAN * _BLOCKS, size if size - first <= _SPAN * _BLOCKS else size - WORDS)
+            out = slot.room("numbers", last - first, batch.out.dtype)
+            tail = slot.room("tail", WORDS, np.uint32)
+            mt_piece(batch, slot, window, tail, out)
+            found, words = slot.download("numbers", out), slot.download("tail", tail)
+            slot.wait()
+            batch.out[first:last] = found
+            window, first = Window(words.copy(), WORDS), last
+    return window
+
+
+def mt_piece(batch: Draws, slot: Any, window: Window, tail: Any, out: Any) -> Any:
+    """Start what fills `out`, on the device, from a window on; the windows of blocks."""
+    blocks = max(-(-(out.size - WORDS + window.place) // _SPAN), 1)
+    windows = slot.room("windows", (blocks, WORDS), np.uint32)
+    windows[:1].copy_to_device(window.key[None], stream=slot.stream)
+    for k, exponents in enumerate(doublings(_SPAN, (blocks - 1).bit_length())):
+        count = 1 << k
+        there = slot.upload(f"jump {k}", exponents)
+        new, held = min(count, blocks - count), 4 * (DEGREE + WORDS + _ROUND)
+        jump_windows.launch(new, 640, there, windows, np.int64(count), stream=slot.stream, shared=held)
+    places = np.int64(_SPAN), np.int64(window.place)
+    mt_numbers.launch(blocks, _ROUND, batch.kind, batch.unit, windows, *places, tail, out, stream=slot.stream)
+    return windows

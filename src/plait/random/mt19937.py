@@ -12,12 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from plait.devices.target import Problem, Target, interpreted, over_threads, stretches
 from plait.errors import InvalidInput
 from plait.lang.compile import kernel, shared
-from plait.random.draws import Draws, Generator, sample, whole
+from plait.random.draws import WORTH, Draws, Generator, sample, whole
 from plait.random.sobol import tables
 
-#: Words of the state, and the distance of the word that is added.
-WORDS, MIDDLE = 624, 397
-_DEGREE: Final = 19937
+#: Words of the state, the distance of the word that is added, and bits that steps depend on.
+WORDS, MIDDLE, DEGREE = 624, 397, 19937
 #: Words for which a thread is worth the jump to them.
 _STRETCH: Final = 1 << 23
 _UPPER, _LOWER = np.uint32(0x80000000), np.uint32(0x7FFFFFFF)
@@ -37,17 +36,17 @@ class Window(NamedTuple):
 @shared
 def twisted(oldest: Any, next_oldest: Any, middle: Any) -> Any:
     """The word that comes 624 words behind the oldest one."""
-    joined = (oldest & _UPPER) | (next_oldest & _LOWER)
-    return middle ^ (joined >> _ONE) ^ (_TWIST if joined & _ONE else _ZERO)
+    joined = np.uint32((oldest & _UPPER) | (next_oldest & _LOWER))
+    return np.uint32(middle ^ np.uint32(joined >> _ONE) ^ (_TWIST if joined & _ONE else _ZERO))
 
 
 @shared
 def tempered(word: Any) -> Any:
-    """What is told of a word."""
-    word ^= word >> _T[0]
-    word ^= (word << _T[1]) & _MASKS[0]
-    word ^= (word << _T[2]) & _MASKS[1]
-    return word ^ (word >> _T[3])
+    """What is told of a word; shifts of compiled code have 64 bits unless they are cut at once."""
+    word = np.uint32(word ^ np.uint32(word >> _T[0]))
+    word = np.uint32(word ^ np.uint32(np.uint32(word << _T[1]) & _MASKS[0]))
+    word = np.uint32(word ^ np.uint32(np.uint32(word << _T[2]) & _MASKS[1]))
+    return np.uint32(word ^ np.uint32(word >> _T[3]))
 
 
 @shared
@@ -78,21 +77,38 @@ def fill_blocks(kind: Any, unit: Any, key: Any, place: int, out: Any) -> int:
     return place
 
 
-@functools.lru_cache(8)
-def polynomial(count: int) -> NDArray[np.uint8]:
-    """x^count modulo the minimal polynomial of a step, coefficients uint8 from the highest on.
+def _squared(found: int, bit: int) -> int:
+    """A polynomial's square, times x for a bit.
 
     Squaring puts zeros between the coefficients; what is too high is folded down by the sparse polynomial.
     """
     exponents = tables()["mt19937"].tolist()[:-1]
+    found = int(f"{found:b}", 4) << bit
+    while high := found >> DEGREE:
+        found ^= high << DEGREE
+        for exponent in exponents:
+            found ^= high << exponent
+    return found
+
+
+@functools.lru_cache(32)
+def polynomial(count: int) -> NDArray[np.uint8]:
+    """x^count modulo the minimal polynomial of a step, coefficients uint8 from the highest on."""
     found = 1
     for bit in f"{count:b}":
-        found = int(f"{found:b}", 4) << int(bit)
-        while high := found >> _DEGREE:
-            found ^= high << _DEGREE
-            for exponent in exponents:
-                found ^= high << exponent
+        found = _squared(found, int(bit))
     return np.frombuffer(f"{found:b}".encode(), np.uint8) - np.uint8(ord("0"))
+
+
+@functools.lru_cache(4)
+def doublings(span: int, count: int) -> list[NDArray[np.int32]]:
+    """Exponents of x^span, x^(2 span), x^(4 span) and so on."""
+    found, every = int("".join(map(str, polynomial(span))), 2), []
+    for _ in range(count):
+        bits = np.frombuffer(f"{found:b}"[::-1].encode(), np.uint8)
+        every.append(np.flatnonzero(bits == ord("1")).astype(np.int32))
+        found = _squared(found, 0)
+    return every
 
 
 @kernel
@@ -137,6 +153,8 @@ _DRAWS: Final = Problem(
     "numbers of MT19937",
     cpu=partial(_run, fill_blocks, apply_polynomial),
     reference=partial(_run, interpreted(fill_blocks), interpreted(apply_polynomial)),
+    cuda="plait.random.gpu_streams:mt_batch",
+    worth=lambda batch: batch.out.size >= WORTH,
 )
 
 

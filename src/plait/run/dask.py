@@ -317,6 +317,12 @@ _SECONDS_OF_PATIENCE = 30.0
 _KEPT = "finished parts are kept: repeat the command with --resume"
 
 
+def _label(function: Any) -> str:
+    """What a function is called in the pages of Dask: its own label, else its name, or that of its class."""
+    named = getattr(function, "label", None) or getattr(function, "__name__", type(function).__name__)
+    return re.sub(r"\W", "", str(named)) or "plait"
+
+
 class DaskExecutor:
     """A Dask cluster that runs, or one of processes of this machine; a context manager.
 
@@ -376,14 +382,15 @@ class DaskExecutor:
         own memory. TaskFailed if a batch fails wherever it is tried, TargetUnavailable if the scheduler does
         not answer any more.
         """
-        function_bytes = packed(function)
+        function_bytes, label = packed(function), _label(function)
         under_way: deque[tuple[Any, str, int]] = deque()
         held = 0
         try:
             for number, batch in enumerate(batches):
                 name, bytes_here = named(batch) if named else f"batch {number}", size(batch) if size else 0
                 held += bytes_here
-                under_way.append((self._sent(function_bytes, batch), name, bytes_here))
+                key = f"{label}-{number:08d}-{uuid.uuid4().hex}"
+                under_way.append((self._sent(key, function_bytes, batch), name, bytes_here))
                 while len(under_way) >= _SENT * self.slots or (under_way and held > HELD_BYTES):
                     future, name, bytes_done = under_way.popleft()
                     held -= bytes_done
@@ -396,10 +403,10 @@ class DaskExecutor:
                 with suppress(Exception):
                     self._client.cancel([future for future, _, _ in under_way], force=True)
 
-    def _sent(self, function: bytes, batch: Any) -> Any:
+    def _sent(self, key: str, function: bytes, batch: Any) -> Any:
         call = Call(function, packed(batch), own_sources())
         with self._lost():
-            return self._client.submit(call, key=f"plait-{uuid.uuid4().hex}", pure=False, retries=_RETRIES)
+            return self._client.submit(call, key=key, pure=False, retries=_RETRIES)
 
     def _result(self, future: Any, name: str) -> Any:
         with self._lost():

@@ -19,8 +19,10 @@ from plait.errors import FormatError
 from plait.formats.atomic import write_json
 from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
 from plait.formats.compression import read_ahead
+from plait.formats.datasets import beside, is_dataset
 from plait.formats.rearrangements import RearrangementReader, RowRange
-from plait.formats.tables import TableWriter, open_table
+from plait.formats.row_groups import EncodedRows
+from plait.formats.tables import ONE_FILE, PartSettings, TableWriter, check_one_file, open_table
 from plait.run.executor import Executor
 from plait.settings import package_digest
 
@@ -43,6 +45,7 @@ S = TypeVar("S", bound=Totals)
 class Kept(Generic[U, R]):
     """How results are kept: `stored` makes rows of a result, `restored` the result of a part and its rows.
 
+    Of rows that are stored encoded, `schema` has those columns that `restored` takes.
     `digest` is `plait.formats.checkpoints.digest_of` what a part holds; a result is kept for nothing else.
     `named` is what a part is called in an error, from its number and itself; `size` its bytes, where they may
     be many.
@@ -50,14 +53,15 @@ class Kept(Generic[U, R]):
 
     checkpoint: Checkpoint
     digest: Callable[[U], bytes]
-    stored: Callable[[R], pa.RecordBatch]
+    stored: Callable[[R], pa.RecordBatch | EncodedRows]
     restored: Callable[[U, pa.RecordBatch], R]
     named: Callable[[int, U], str]
     size: Callable[[U], int] = lambda part: 0
+    schema: pa.Schema | None = None
 
     def of(self, index: int, part: U, digest: bytes, name: str) -> R | None:
         """The result of a part, if it is kept and whole."""
-        rows = self.checkpoint.get(index, digest, name)
+        rows = self.checkpoint.get(index, digest, name, self.schema)
         return None if rows is None else self.restored(part, rows)
 
     def keep(self, index: int, result: R, digest: bytes) -> R:
@@ -85,10 +89,11 @@ def kept_results(
         return _from_elsewhere(executor, work, parts, kept)
 
     def done(numbered: tuple[int, U]) -> tuple[U, R, bytes]:
-        index, part = numbered
+        index, given = numbered
+        part: U = _here(given)
         digest = kept.digest(part)
-        known = kept.of(index, part, digest, kept.named(index, part))
-        return part, kept.keep(index, work(part), digest) if known is None else known, digest
+        known = kept.of(index, part, digest, kept.named(index, given))
+        return given, kept.keep(index, work(part), digest) if known is None else known, digest
 
     return executor.map(done, enumerate(parts), most=most, size=lambda numbered: kept.size(numbered[1]))
 
@@ -100,14 +105,19 @@ class _IfNew:
     work: Callable[[Any], Any]
     digest: Callable[[Any], bytes]
 
+    @property
+    def label(self) -> str:
+        """What it is called in the pages of a cluster."""
+        return getattr(self.work, "label", type(self.work).__name__)
+
     def __call__(self, numbered: tuple[Any, ...]) -> tuple[tuple[Any, bytes], ...]:
         parts = map(_here, numbered[1:])
         return tuple((self.work(part), self.digest(part)) for part in parts)
 
 
 def _here(part: Any) -> Any:
-    """A part as it is worked on."""
-    return part.read() if isinstance(part, RowRange) else part
+    """A part as it is worked on: one that stands for rows of files reads them."""
+    return part.read() if hasattr(part, "read") else part
 
 
 def _from_elsewhere(
@@ -118,7 +128,8 @@ def _from_elsewhere(
     def sent() -> Iterator[tuple[Any, ...]]:
         for index, part in enumerate(parts):
             held.append(part)
-            yield (index,) if kept.checkpoint.get(index) is not None else (index, part)
+            known = kept.checkpoint.get(index, schema=kept.schema)
+            yield (index, part) if known is None else (index,)
 
     def name(numbered: tuple[Any, ...]) -> str:
         return kept.named(*numbered) if len(numbered) > 1 else f"part {numbered[0]}"
@@ -246,6 +257,11 @@ class WrittenRows(Protocol):
         """Input columns that have the name of a result, with new names; None if they are not written."""
         ...
 
+    @property
+    def result(self) -> pa.Schema | None:
+        """Columns of a result, if they stand among the rows as they are."""
+        ...
+
     def batch(self, first: int, block: pa.RecordBatch, result: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a block, whose first one is number `first`, from its result."""
         ...
@@ -275,6 +291,7 @@ class AddedColumns:
                 self.renamed[name] = new
         kept = [field.with_name(self.renamed.get(field.name, field.name)) for field in given]
         self.schema = pa.schema([*kept, *added])
+        self.result: pa.Schema | None = added
 
     def batch(self, first: int, block: pa.RecordBatch, result: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a block with their results."""
@@ -288,7 +305,7 @@ class RowRun(Generic[S]):
     `columns` of the blocks of `reader`, whose files are the `inputs` as given, go to `work`, and its results
     through `rows` to `output`; `summary` takes their totals. `metadata` is what the table tells beside the
     provenance, `key` what must be equal besides for a run to be resumed. At most `most` blocks are worked on
-    at a time in this process.
+    at a time in this process. `parts` says how a folder of parts is cut.
     """
 
     reader: RearrangementReader
@@ -302,19 +319,22 @@ class RowRun(Generic[S]):
     most: int
     metadata: Mapping[str, object] = field(default_factory=dict)
     key: Mapping[str, object] = field(default_factory=dict)
+    parts: PartSettings = ONE_FILE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun(Generic[S]):
     """A run that has ended: the table `output` of the `rows` of its inputs, and JSON with its totals.
 
+    Both are text where the output is a folder of parts, which has the JSON in it.
+
     `facts` is what stands in `summary_path`, `summary` the totals. `renamed` maps input columns that had the
     name of a result column to their new names; `blank_lines` were in text inputs; `resumed_blocks` come from
     the run that was stopped.
     """
 
-    output: Path
-    summary_path: Path
+    output: Path | str
+    summary_path: Path | str
     rows: int
     summary: S
     facts: Mapping[str, Any]
@@ -328,11 +348,16 @@ class FinishedRun(Generic[S]):
         return self.facts["remarks"]
 
 
+def metadata_of(told: Mapping[str, object]) -> dict[str, str]:
+    """What a table tells of itself, as its metadata."""
+    return {f"plait.{name}": json.dumps(value, sort_keys=True) for name, value in told.items()}
+
+
 @contextmanager
 def kept_table(
     output: str | os.PathLike[str],
     schema: pa.Schema,
-    work: Callable[[Checkpoint], Generator[R, None, None]],
+    work: Callable[[Checkpoint, TableWriter], Generator[R, None, None]],
     *,
     told: Mapping[str, object],
     key: Mapping[str, object],
@@ -344,11 +369,10 @@ def kept_table(
     `told` goes into the metadata of the table; a run with another `key` cannot be resumed. The caller removes
     the checkpoint.
     """
-    metadata = {f"plait.{name}": json.dumps(value, sort_keys=True) for name, value in told.items()}
-    with open_table(output, schema, metadata=metadata, inputs=inputs) as table:
-        checkpoint = Checkpoint(Path(f"{os.fspath(output)}.checkpoint"), key=key, resume=resume)
+    with open_table(output, schema, metadata=metadata_of(told), inputs=inputs) as table:
+        checkpoint = Checkpoint(beside(output, ".checkpoint"), key=key, resume=resume)
         # Closed before what is read and the table are, whatever happens: other threads work on both.
-        with kept_if_useful(checkpoint), closing(read_ahead(work(checkpoint))) as results:
+        with kept_if_useful(checkpoint), closing(read_ahead(work(checkpoint, table))) as results:
             yield table, results, checkpoint
 
 
@@ -357,35 +381,35 @@ def run_rows(
 ) -> FinishedRun[S]:
     """Work on all rows and write one table, beside it ``OUTPUT.summary.json``.
 
-    With `resume` it goes on with what ``OUTPUT.checkpoint`` holds. `progress` is called after every block.
-    InvalidInput if the output cannot be, or a run to resume differs; FormatError if an input is not what it
-    should be, or the disk is full.
+    A folder of parts is written where the work is done, see `plait.run.datasets`. With `resume` it goes on
+    with what ``OUTPUT.checkpoint`` holds. `progress` is called after every block or part. InvalidInput if the
+    output cannot be, or a run to resume differs; FormatError if an input is not what it should be, or the
+    disk is full.
     """
+    if is_dataset(run.output):
+        from plait.run.datasets import run_parts
+
+        return run_parts(run, executor, resume=resume, progress=progress)
     reader, rows = run.reader, 0
     devices: set[str] = set()
     told = {"provenance": run.provenance, **run.metadata}
 
-    def work(checkpoint: Checkpoint) -> Generator[tuple[int, pa.RecordBatch, WorkedBlock[S]], None, None]:
-        return _worked_blocks(run, checkpoint, executor)
+    def work(checkpoint: Checkpoint, table: TableWriter) -> Generator[_Done[S], None, None]:
+        return _worked_blocks(run, checkpoint, executor, table)
 
+    check_one_file(run.output, run.parts)
     with kept_table(
-        run.output, run.rows.schema, work, told=told, key=_key(run), inputs=run.inputs, resume=resume
+        run.output, run.rows.schema, work, told=told, key=key_of(run), inputs=run.inputs, resume=resume
     ) as (table, results, checkpoint):
         resumed = len(checkpoint.blocks())
-        for given, batch, found in results:
+        for given, ready, found in results:
             run.summary.merge(found.summary)
             devices |= {found.device} if found.device else set()
             rows += given
-            table.write(batch)
+            table.write(ready)
             if progress is not None:
                 progress(Progress(rows, reader.bytes_read(), reader.total_bytes))
-    facts = {
-        "inputs": [path for path, _, _ in reader.identities],
-        "blank_lines": reader.blank_lines,
-        "provenance": _with_devices(run.provenance, devices),
-        **({} if run.rows.renamed is None else {"renamed_columns": run.rows.renamed}),
-        **run.work.facts(run.summary),
-    }
+    facts = facts_of(run, devices)
     summary_path = Path(f"{os.fspath(run.output)}.summary.json")
     write_json(summary_path, facts)
     checkpoint.remove()
@@ -401,38 +425,59 @@ def run_rows(
     )
 
 
+def facts_of(run: RowRun[Any], devices: set[str]) -> dict[str, Any]:
+    """What the summary of a run tells, in the end."""
+    return {
+        "inputs": [path for path, _, _ in run.reader.identities],
+        "blank_lines": run.reader.blank_lines,
+        "provenance": _with_devices(run.provenance, devices),
+        **({} if run.rows.renamed is None else {"renamed_columns": run.rows.renamed}),
+        **run.work.facts(run.summary),
+    }
+
+
+#: What is written and result of a block; and both behind its number of rows.
+_Ready: TypeAlias = tuple[pa.RecordBatch | EncodedRows, WorkedBlock[S]]
+_Done: TypeAlias = tuple[int, pa.RecordBatch | EncodedRows, WorkedBlock[S]]
+
+
 def _worked_blocks(
-    run: RowRun[S], checkpoint: Checkpoint, executor: Executor
-) -> Generator[tuple[int, pa.RecordBatch, WorkedBlock[S]], None, None]:
-    """Number of rows, what is written and result of every block, in order."""
+    run: RowRun[S], checkpoint: Checkpoint, executor: Executor, table: TableWriter
+) -> Generator[_Done[S], None, None]:
+    """Every block, in order; in this process, several threads make what is written."""
     if executor.elsewhere:
         yield from _worked_elsewhere(run, checkpoint, executor)
         return
     reader, columns, work = run.reader, run.columns, run.work
 
-    def written(part: _Part, found: WorkedBlock[S]) -> tuple[pa.RecordBatch, WorkedBlock[S]]:
-        return run.rows.batch(*part, found.result), found
+    def written(part: _Part, found: WorkedBlock[S]) -> _Ready[S]:
+        return table.encoded(run.rows.batch(*part, found.result)), found
 
-    kept: Kept[_Part, tuple[pa.RecordBatch, WorkedBlock[S]]] = Kept(
+    def stored(found: _Ready[S]) -> pa.RecordBatch | EncodedRows:
+        ready, worked = found
+        return ready if run.rows.result and isinstance(ready, EncodedRows) else worked.result
+
+    kept: Kept[_Part, _Ready[S]] = Kept(
         checkpoint=checkpoint,
         digest=lambda part: digest_of(part[1].select(columns)),
-        stored=lambda found: found[1].result,
+        stored=stored,
         restored=lambda part, rows: written(part, work.restored(part[1].select(columns), rows)),
         named=lambda index, part: reader.named(part[0], part[1].num_rows),
         size=lambda part: part[1].nbytes,
+        schema=run.rows.result,
     )
 
-    def done(part: _Part) -> tuple[pa.RecordBatch, WorkedBlock[S]]:
+    def done(part: _Part) -> _Ready[S]:
         return written(part, work(part[1].select(columns)))
 
     with closing(kept_results(executor, done, reader.numbered(), kept, most=run.most)) as results:
-        for (_, block), (batch, found), _ in results:
-            yield block.num_rows, batch, found
+        for (_, block), (ready, found), _ in results:
+            yield block.num_rows, ready, found
 
 
 def _worked_elsewhere(
     run: RowRun[S], checkpoint: Checkpoint, executor: Executor
-) -> Generator[tuple[int, pa.RecordBatch, WorkedBlock[S]], None, None]:
+) -> Generator[_Done[S], None, None]:
     """Workers work: they read Parquet by themselves, text is sent to them. This process reads and writes."""
     reader = run.reader
     held: deque[_Part] = deque()
@@ -456,6 +501,7 @@ def _worked_elsewhere(
         restored=run.work.restored,
         named=named,
         size=lambda part: 0 if isinstance(part, RowRange) else part.nbytes,
+        schema=run.rows.result,
     )
     with closing(kept_results(executor, run.work, ranges or sent(), kept)) as results:
         # The result first: by then its block of text has been read.
@@ -487,7 +533,7 @@ def _check_same_rows(part: RowRange, here: pa.RecordBatch, digest: bytes) -> Non
         )
 
 
-def _key(run: RowRun[Any]) -> dict[str, object]:
+def key_of(run: RowRun[Any]) -> dict[str, object]:
     """What must be equal for a run to be resumed: inputs, how results are made, what else decides them."""
     reader = run.reader
     return {

@@ -1,6 +1,17 @@
 """Hidden Markov models and weighted graphs: best paths, sums over all, posteriors, fitting."""
 
-from plait.states.decoding import Decoded, Fitted, decode, fit, likelihood, paths, posterior, ties
+from plait.states.decoding import (
+    Decoded,
+    Fitted,
+    decode,
+    decode_each,
+    fit,
+    likelihood,
+    likelihood_each,
+    paths,
+    posterior,
+    ties,
+)
 from plait.states.graphs import Graph, Path
 from plait.states.models import HiddenMarkovModel
 
@@ -11,8 +22,10 @@ __all__ = [
     "HiddenMarkovModel",
     "Path",
     "decode",
+    "decode_each",
     "fit",
     "likelihood",
+    "likelihood_each",
     "paths",
     "posterior",
     "ties",

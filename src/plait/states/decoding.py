@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plait.devices.target import interpreted, over_threads
+from plait.devices.target import Problem, Target, interpreted, over_threads, resolve
 from plait.errors import InvalidInput, in_range
 from plait.lang.algebras import (
     BIG_COUNT,
@@ -23,7 +23,7 @@ from plait.lang.algebras import (
 )
 from plait.lang.lanes import host_lanes, lanes_of, padded
 from plait.settings import thread_count
-from plait.states.dense import sweep_states, trace_states
+from plait.states.dense import decode_sequences, sweep_states, trace_states
 from plait.states.models import HiddenMarkovModel
 
 _Floats = NDArray[np.float64]
@@ -169,12 +169,15 @@ def decode(model: HiddenMarkovModel, observations: ArrayLike) -> Decoded:
     >>> decode(coin, [0, 1, 1, 0, 0, 0, 0, 0]).path.tolist()
     [0, 0, 0, 1, 1, 1, 1, 1]
     """
-    weights = model.log_weights(observations)
+    begin, steps = _logs(model.start), _logs(model.transitions)
+    return _decoded(begin, steps.T, model.log_weights(observations))
+
+
+def _decoded(begin: _Floats, backwards: _Floats, weights: _Floats) -> Decoded:
     path = np.full(len(weights), -1, np.int32)
     if not path.size:
         return Decoded(0.0, path)
-    sweep = _Sweep(_BEST, _logs(model.start), _logs(model.transitions))
-    backwards = _logs(model.transitions).T
+    sweep = _Sweep(_BEST, begin, backwards.T)
     before, reached, after, _ = sweep.through(weights)
     path[-1] = int(after.argmax())
     score = float(after[path[-1]])
@@ -190,6 +193,173 @@ def decode(model: HiddenMarkovModel, observations: ArrayLike) -> Decoded:
             reached[-1] = behind
         sweep.trace(backwards, part, reached, path[number * sweep.block : end])
     return Decoded(score, path)
+
+
+class SequenceBatch(NamedTuple):
+    """Sequences of `owner` as they were `given`.
+
+    `model`: `begin`, `backwards` and `table` of `sweep_sequences`, in the numbers of `algebra`; `rows` of the
+    table by frame, int64, of each sequence; `logs` of what its probabilities were divided by.
+    """
+
+    owner: HiddenMarkovModel
+    given: Sequence[ArrayLike]
+    model: tuple[_Floats, _Floats, _Floats]
+    rows: Sequence[NDArray[np.int64]]
+    logs: Sequence[float]
+    algebra: Any
+
+    def groups(self, width: int, most: int) -> list[NDArray[np.int64]]:
+        """Numbers of sequences of like lengths, up to so many, of which `most` values of a state are held."""
+        sizes = np.array([len(one) for one in self.rows], np.int64)
+        order, first, found = np.argsort(sizes, kind="stable"), 0, []
+        while first < order.size:
+            last = min(first + width, order.size)
+            while last > first + 1 and (last - first) * sizes[order[last - 1]] > most:
+                last = (first + last + 1) // 2
+            found.append(order[first:last])
+            first = last
+        return found
+
+    def codes(self, own: NDArray[np.int64], width: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Rows of some sequences side by side, int32 (frames, width), and their numbers of frames."""
+        counts = np.zeros(width, np.int64)
+        counts[: own.size] = [len(self.rows[k]) for k in own]
+        codes = np.zeros((counts.max(initial=0), width), np.int32)
+        for lane, k in enumerate(own.tolist()):
+            codes[: counts[lane], lane] = self.rows[k]
+        return codes, counts
+
+
+def _decode_groups(run: Any, batch: SequenceBatch, target: Target) -> list[Decoded]:
+    begin, backwards, table = batch.model
+    lanes, found = host_lanes(64), [Decoded(0.0, np.empty(0, np.int32))] * len(batch.rows)
+
+    def one(own: NDArray[np.int64]) -> None:
+        if 2 * own.size < lanes.width:
+            for k in own:
+                found[k] = _decoded(begin, backwards, table[batch.rows[k]])
+            return
+        codes, counts = batch.codes(own, lanes.width)
+        values, path = np.empty((2 * begin.size, lanes.width)), np.empty(codes.shape, np.int32)
+        reached = np.empty((len(codes) + 1, begin.size, lanes.width))
+        run((lanes, 0), batch.algebra, batch.model, codes, counts, values, reached, path)
+        for lane, k in enumerate(own.tolist()):
+            found[k] = Decoded(float(values[0, lane]), path[: counts[lane], lane].copy())
+
+    over_threads(target.threads, batch.groups(lanes.width, _HELD // (8 * begin.size)), one)
+    return found
+
+
+def _each_likelihood(batch: SequenceBatch, target: Target) -> _Floats:
+    return np.array(over_threads(target.threads, batch.given, partial(likelihood, batch.owner)), np.float64)
+
+
+#: Steps between states that are worth the start of a GPU which was not asked for by name.
+_WORTH: Final = 1 << 36
+
+
+def _worth(batch: SequenceBatch) -> bool:
+    return sum(map(len, batch.rows)) * batch.model[1].size >= _WORTH
+
+
+_PATHS: Final = Problem(
+    "best paths of sequences",
+    cpu=partial(_decode_groups, decode_sequences),
+    reference=partial(_decode_groups, interpreted(decode_sequences)),
+    cuda="plait.states.gpu_states:decode_batch",
+    worth=_worth,
+)
+_LIKELIHOODS: Final = Problem(
+    "likelihoods of sequences",
+    cpu=_each_likelihood,
+    reference=_each_likelihood,
+    cuda="plait.states.gpu_states:likelihood_batch",
+    worth=_worth,
+)
+
+
+def decode_each(
+    model: HiddenMarkovModel,
+    sequences: Sequence[ArrayLike],
+    *,
+    device: str = "auto",
+    threads: int | None = None,
+) -> list[Decoded]:
+    """Find the most probable path of each of many sequences.
+
+    Parameters
+    ----------
+    model
+        The model.
+    sequences
+        Observations, each as for `decode`.
+    device
+        ``auto``, ``cpu``, ``cuda``, ...; answers are the same on all.
+    threads
+        Threads of the CPU.
+
+    Returns
+    -------
+    list of Decoded
+        What `decode` finds for each.
+
+    Raises
+    ------
+    InvalidInput
+        If an observation is not what it should be.
+    """
+    tables = _logs(model.start), np.ascontiguousarray(_logs(model.transitions).T)
+    return resolve(device, threads).launch(_PATHS, _batch(model, sequences, tables, _BEST))
+
+
+def likelihood_each(
+    model: HiddenMarkovModel,
+    sequences: Sequence[ArrayLike],
+    *,
+    device: str = "auto",
+    threads: int | None = None,
+) -> _Floats:
+    """Compute the probability of each of many sequences, whatever the path.
+
+    Parameters
+    ----------
+    model, sequences, device, threads
+        As for `decode_each`; on GPUs sums may differ by roundings.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64 (sequences,): what `likelihood` finds for each.
+
+    Raises
+    ------
+    InvalidInput
+        If an observation is not what it should be.
+    """
+    tables = model.start, np.ascontiguousarray(model.transitions.T)
+    return resolve(device, threads).launch(_LIKELIHOODS, _batch(model, sequences, tables, _SUM))
+
+
+def _batch(
+    model: HiddenMarkovModel, sequences: Sequence[ArrayLike], tables: tuple[_Floats, _Floats], algebra: Any
+) -> SequenceBatch:
+    """Sequences of symbols share the rows of the emissions; others have rows of their own."""
+    emissions = np.empty((0, len(model.start))) if model.emissions is None else model.emissions.T
+    parts, rows, logs = [_logs(emissions) if algebra is _BEST else emissions], [], []
+    first = len(emissions)
+    for one in sequences:
+        logs.append(0.0)
+        if model.emissions is not None and (isinstance(one, str) or np.ndim(one) != 2):
+            rows.append(model.codes(one))
+            continue
+        own, log = (model.log_weights(one), 0.0) if algebra is _BEST else _probabilities(model, one)
+        parts.append(own)
+        logs[-1] = log
+        rows.append(np.arange(first, first + len(own)))
+        first += len(own)
+    table = np.ascontiguousarray(np.concatenate(parts))
+    return SequenceBatch(model, sequences, (*tables, table), rows, logs, algebra)
 
 
 def _probabilities(model: HiddenMarkovModel, observations: ArrayLike) -> tuple[_Floats, float]:

@@ -9,6 +9,7 @@ backward pass is the same sweep over frames in reverse with transitions turned r
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 from plait.lang.algebras import (
@@ -22,8 +23,8 @@ from plait.lang.algebras import (
     choice,
     extend,
 )
-from plait.lang.compile import by_type_of, kernel
-from plait.lang.lanes import equal, load, lowest_bit, mask_bits, splat, store
+from plait.lang.compile import by_type_of, kernel, shared
+from plait.lang.lanes import equal, load, lowest_bit, mask_bits, splat, store, width_of
 
 
 def _lanes(alg: Any, lanes: Any, rows: Any, row: Any, lane: Any) -> Any:
@@ -135,3 +136,116 @@ def trace_states(algebra: Any, lanes: Any, backwards: Any, weights: Any, reached
             found = mask_bits(equal(extend(alg, here, load(lanes, backwards, s, r)), value))
             r += lanes.width
         path[t] = r - lanes.width + lowest_bit(found)
+
+
+def _no_log(alg: Any, values: Any, new: Any, states: Any, at: Any) -> Any:
+    return 0.0
+
+
+def _log_of_sum(alg: Any, values: Any, new: Any, states: Any, at: Any) -> Any:
+    """Make values of a frame, of one lane, sum to one; the logarithm of their sum."""
+    total = alg.zero
+    for s in range(states):
+        total += values[new + s, at]
+    if total == alg.zero:
+        return -math.inf
+    for s in range(states):
+        values[new + s, at] /= total
+    return math.log(total)
+
+
+_log_of_scale: Final[Any] = by_type_of({SaturatingMaxPlus: _no_log, Probability: _log_of_sum})
+
+
+@shared
+def _two_choices(
+    lanes: Any, alg: Any, zero: Any, backwards: Any, values: Any, s: Any, u: Any, old: Any, at: Any
+) -> Any:
+    """What reaches two states from all states, whose values are in rows of `values` from `old` on."""
+    even = odd = even_u = odd_u = splat(lanes, zero)
+    for r in range(0, backwards.shape[0] - 1, 2):
+        value, after = load(lanes, values, old + r, at), load(lanes, values, old + r + 1, at)
+        even = choice(alg, even, extend(alg, value, splat(lanes, backwards[s, r])))
+        odd = choice(alg, odd, extend(alg, after, splat(lanes, backwards[s, r + 1])))
+        even_u = choice(alg, even_u, extend(alg, value, splat(lanes, backwards[u, r])))
+        odd_u = choice(alg, odd_u, extend(alg, after, splat(lanes, backwards[u, r + 1])))
+    if backwards.shape[0] & 1:
+        last = backwards.shape[0] - 1
+        value = load(lanes, values, old + last, at)
+        even = choice(alg, even, extend(alg, value, splat(lanes, backwards[s, last])))
+        even_u = choice(alg, even_u, extend(alg, value, splat(lanes, backwards[u, last])))
+    return choice(alg, even, odd), choice(alg, even_u, odd_u)
+
+
+@shared
+def sweep_sequences(place: Any, algebra: Any, model: Any, codes: Any, values: Any, reached: Any) -> Any:
+    """Sweep sequences side by side, one a lane; the logarithm of what probabilities were divided by.
+
+    `place`: lanes, and the first of them. `model`: `begin` (states,), `backwards` (states, states): to, from,
+    and `table` (rows, states), what frames weigh, of which `codes` int32 (frames, width) has the rows.
+    `values` (2 states, width) is memory. `reached` (frames + 1, states, width): values before the
+    weights of their frame, of which the last row is not set; or one row, and they are not kept.
+    """
+    lanes, at = place
+    begin, backwards, table = model
+    alg, states, logs = _in_lanes(algebra, lanes), begin.size, 0.0
+    for t in range(codes.shape[0]):
+        old, new = (t & 1) * states, (1 - (t & 1)) * states
+        for s in range(states):
+            for k in range(width_of(lanes)):
+                values[new + s, at + k] = table[codes[t, at + k], s]
+        for s in range(0, states, 2):
+            # Two states at a time, with two chains of choices each, which wait for themselves alone.
+            u = min(s + 1, states - 1)
+            found, other = splat(lanes, begin[s]), splat(lanes, begin[u])
+            if t > 0:
+                found, other = _two_choices(lanes, alg, algebra.zero, backwards, values, s, u, old, at)
+            if reached.shape[0] > 1:
+                store(lanes, reached[t], s, at, found)
+                store(lanes, reached[t], u, at, other)
+            found = extend(alg, found, load(lanes, values, new + s, at))
+            other = extend(alg, other, load(lanes, values, new + u, at))
+            store(lanes, values, new + s, at, found)
+            store(lanes, values, new + u, at, other)
+        logs += _log_of_scale(algebra, values, new, states, at)
+    return logs
+
+
+@shared
+def trace_sequences(
+    place: Any, model: Any, codes: Any, counts: Any, reached: Any, path: Any, scores: Any
+) -> None:
+    """Best paths of what `sweep_sequences` has swept, `path` int32 (frames, width), and `scores` (width,).
+
+    `counts` int64 (width,) are frames of sequences. Lane by lane in a frame, whose values are near then.
+    """
+    lanes, at = place
+    _, backwards, table = model
+    states = backwards.shape[0]
+    for t in range(path.shape[0] - 1, -1, -1):
+        for lane in range(at, at + width_of(lanes)):
+            if t >= counts[lane]:
+                continue
+            row, found = codes[t, lane], -1
+            if t == counts[lane] - 1:
+                scores[lane] = -math.inf
+                for r in range(states):
+                    if reached[t, r, lane] + table[row, r] > scores[lane]:
+                        scores[lane], found = reached[t, r, lane] + table[row, r], r
+            elif path[t + 1, lane] >= 0:
+                last = path[t + 1, lane]
+                value = reached[t + 1, last, lane]
+                for r in range(states - 1, -1, -1):
+                    here = reached[t, r, lane] + table[row, r] + backwards[last, r]
+                    found = r if here == value else found
+            path[t, lane] = found
+
+
+@kernel
+def decode_sequences(
+    place: Any, algebra: Any, model: Any, codes: Any, counts: Any, values: Any, reached: Any, path: Any
+) -> None:
+    """Best paths of sequences of `counts` int64 (width,) frames, side by side; ``values[0]`` has scores."""
+    sweep_sequences(place, algebra, model, codes, values, reached)
+    values[0] = 0.0
+    trace_sequences(place, model, codes, counts, reached, path, values[0])

@@ -15,12 +15,13 @@ import pyarrow as pa
 from plait._version import __version__
 from plait.devices.target import over_threads
 from plait.errors import FormatError, InvalidInput
+from plait.formats.compression import read_array
 from plait.formats.fasta import read_fasta
 from plait.formats.tables import open_table
 from plait.settings import thread_count
-from plait.states.decoding import decode, likelihood, paths, posterior, ties
+from plait.states.decoding import Decoded, decode_each, likelihood_each, paths, posterior, ties
 from plait.states.graphs import Graph
-from plait.states.models import HiddenMarkovModel, read_observations
+from plait.states.models import HiddenMarkovModel
 
 _FIELDS: Final = {
     "best": [("score", pa.float64()), ("first", pa.int64()), ("last", pa.int64()), ("state", pa.string())],
@@ -44,6 +45,7 @@ def decode_file(
     beam: float = math.inf,
     most: int | None = None,
     threads: int | None = None,
+    device: str = "auto",
 ) -> tuple[int, int]:
     """Decode sequences of a file and write a table; numbers of sequences and of rows.
 
@@ -75,9 +77,35 @@ def decode_file(
     ) as writer:
         for held in _held(observations):
             sequences += len(held)
-            rows = over_threads(workers, held, partial(_rows, observations, answer))
+            if isinstance(own, HiddenMarkovModel) and what in ("best", "sum"):
+                rows = _of_each(own, what, observations, held, device, threads)
+            else:
+                rows = over_threads(workers, held, partial(_rows, observations, answer))
             writer.write(pa.RecordBatch.from_pylist([row for some in rows for row in some], schema))
     return sequences, writer.rows
+
+
+def _of_each(
+    model: HiddenMarkovModel,
+    what: str,
+    path: object,
+    held: Sequence[tuple[str, Any]],
+    device: str,
+    threads: Any,
+) -> list[list[dict[str, Any]]]:
+    """Rows of the best paths or sums of several sequences."""
+    names, given = zip(*held, strict=True)
+    try:
+        each: Any = decode_each if what == "best" else likelihood_each
+        found = each(model, given, device=device, threads=threads)
+    except InvalidInput as error:
+        # Which one it was is told by looking at each.
+        for one in held if error.what == "observations" else ():
+            _rows(path, lambda own: [{"weights": model.log_weights(own)}], one)
+        raise
+    if what == "sum":
+        return [[{"sequence_id": k, "log_likelihood": float(v)}] for k, v in zip(names, found, strict=True)]
+    return [_stretches(model, name, one) for name, one in zip(names, found, strict=True)]
 
 
 def _rows(path: object, answer: Any, named: tuple[str, Any]) -> list[dict[str, Any]]:
@@ -94,7 +122,7 @@ def _rows(path: object, answer: Any, named: tuple[str, Any]) -> list[dict[str, A
 def _held(path: str | os.PathLike[str]) -> Iterator[Sequence[tuple[str, Any]]]:
     """Some sequences with their names at a time: an array, or those of a FASTA file."""
     if os.fspath(path).lower().endswith(".npy"):
-        yield [("1", read_observations(path))]
+        yield [("1", read_array(path))]
         return
     for block in read_fasta(path):
         for first in range(0, len(block), _HELD):
@@ -114,23 +142,24 @@ def _of_graph(graph: Graph, what: str, beam: float, most: int | None, frames: An
 
 
 def _of_model(model: HiddenMarkovModel, what: str, observations: Any) -> list[dict[str, Any]]:
-    if what == "sum":
-        return [{"log_likelihood": likelihood(model, observations)}]
     if what == "count":
         return [{"paths": str(paths(model, observations)), "best_paths": str(ties(model, observations))}]
-    if what == "posterior":
-        shares = posterior(model, observations)
-        return [
-            {"frame": int(t) + 1, "state": model.states[s], "probability": float(shares[t, s])}
-            for t, s in np.argwhere(shares >= _LEAST)
-        ]
-    found = decode(model, observations)
+    shares = posterior(model, observations)
+    return [
+        {"frame": int(t) + 1, "state": model.states[s], "probability": float(shares[t, s])}
+        for t, s in np.argwhere(shares >= _LEAST)
+    ]
+
+
+def _stretches(model: HiddenMarkovModel, name: str, found: Decoded) -> list[dict[str, Any]]:
+    """A row for each stretch of frames in one state."""
+    told = {"sequence_id": name, "score": found.score}
     if found.score == -math.inf:
-        return [{"score": found.score}]
+        return [told]
     changes = np.flatnonzero(np.diff(found.path)) + 1
     first, last = [0, *changes.tolist()], [*changes.tolist(), found.path.size]
     return [
-        {"score": found.score, "first": a + 1, "last": b, "state": model.states[found.path[a]]}
+        {**told, "first": a + 1, "last": b, "state": model.states[found.path[a]]}
         for a, b in zip(first, last, strict=True)
         if a < b
     ]

@@ -52,15 +52,13 @@ class HiddenMarkovModel:
         start = _table("start", self.start, (None,))
         count = start.size
         transitions = _table("transitions", self.transitions, (count, count))
-        names = tuple(map(str, self.states)) or tuple(map(str, range(count)))
+        names = _names("states", self.states, count)
         given: dict[str, Any] = {"start": start, "transitions": transitions}
         symbols: tuple[str, ...] = ()
         if self.emissions is not None:
             given["emissions"] = _table("emissions", self.emissions, (count, None))
             shown = given["emissions"].shape[1]
-            symbols = tuple(map(str, self.symbols)) or tuple(map(str, range(shown)))
-            _check_names("symbols", symbols, shown)
-        _check_names("states", names, count)
+            symbols = _names("symbols", self.symbols, shown)
         for name, value in (given | {"states": names, "symbols": symbols}).items():
             object.__setattr__(self, name, value)
 
@@ -201,7 +199,7 @@ def _table(name: str, values: Any, shape: tuple[int | None, ...]) -> _Floats:
     """Rows of probabilities."""
     try:
         found = np.ascontiguousarray(values, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(name, found="no table of numbers", expected="probabilities") from None
     wanted = " x ".join("any number" if n is None else str(n) for n in shape)
     if found.ndim != len(shape) or any(n not in (None, m) for n, m in zip(shape, found.shape, strict=True)):
@@ -216,17 +214,10 @@ def _table(name: str, values: Any, shape: tuple[int | None, ...]) -> _Floats:
     return found
 
 
-def _check_names(what: str, names: tuple[str, ...], count: int) -> None:
-    if len(names) != count or len(set(names)) != count:
-        raise InvalidInput(what, found=f"{len(set(names))} different names", expected=f"{count}")
-
-
-def read_observations(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """Symbols (frames,) or logarithms (frames, states) from a .npy file; FormatError if it is none."""
-    try:
-        found = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise FormatError(path, found=f"no array ({error})", expected="a .npy file of numbers") from error
-    if not isinstance(found, np.ndarray) or found.dtype.kind not in "iuf":
-        raise FormatError(path, found="another kind of file", expected="a .npy file of numbers")
+def _names(what: str, given: Any, count: int) -> tuple[str, ...]:
+    """So many different names, by default numbers."""
+    found = tuple(map(str, given if isinstance(given, (tuple, list, np.ndarray)) else [given]))
+    found = found or tuple(map(str, range(count)))
+    if len(found) != count or len(set(found)) != count:
+        raise InvalidInput(what, found=f"{len(set(found))} different names", expected=f"{count}")
     return found

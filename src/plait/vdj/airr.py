@@ -24,9 +24,16 @@ REQUIRED: Final = pa.schema(
     + [(name, pa.string()) for name in OF_READS]
 )
 LOCI: Final = ("TRA", "TRB", "TRG", "TRD", "IGH", "IGK", "IGL")
-_STOP: Final = "^(?:...)*(?:TAA|TAG|TGA)"
 #: Masks of letters; in models, U is none of them.
-_MASKS: Final = np.where(np.isin(np.arange(256), (ord("U"), ord("u"))), np.uint8(0), IUPAC_MASK)
+_MASKS: Final = np.where(np.isin(np.arange(256), (ord("U"), ord("u"))), np.uint8(0), IUPAC_MASK).tobytes()
+_WORDS: Final = np.arange(1 << 12)
+#: Amino acids of three masks, ? where one of them is none; and which are stop codons, letter by letter.
+_ACIDS: Final = np.where(
+    (_WORDS & 0xF00 > 0) & (_WORDS & 0xF0 > 0) & (_WORDS & 0xF > 0), AMINO_ACID_OF_MASKS, ord("?")
+).astype(np.uint8)
+_STOPS: Final = np.isin(
+    _WORDS, [_MASKS[a] << 8 | _MASKS[b] << 4 | _MASKS[c] for a, b, c in (b"TAA", b"TAG", b"TGA")]
+)
 
 
 def lacking(given: pa.Schema) -> pa.Schema:
@@ -46,10 +53,9 @@ def completed(rows: pa.RecordBatch, wanted: pa.Schema, first: int) -> list[pa.Ar
         found["rev_comp"] = pa.array(np.zeros(n, np.bool_))
     if "locus" in wanted.names:
         found["locus"] = loci(rows["j_call"])
-    if "junction_aa" in wanted.names:
-        found["junction_aa"] = translations(rows["junction"])
-    if "productive" in wanted.names:
-        found["productive"] = productive(rows["junction"])
+    if "junction_aa" in wanted.names or "productive" in wanted.names:
+        codons = _Codons(rows["junction"])
+        found |= {"junction_aa": codons.acids(), "productive": codons.productive()}
     return [found.get(field.name, pa.nulls(n, field.type)) for field in wanted]
 
 
@@ -63,13 +69,44 @@ def loci(names: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_in(known, pa.array(LOCI)), known, pa.scalar(None, pa.string()))
 
 
+class _Codons:
+    """The codons of junctions that are in frame, as words of three masks, one behind the other."""
+
+    def __init__(self, column: pa.Array) -> None:
+        raw, starts = letters_of(column)
+        self._sizes = np.diff(starts)
+        self._framed = (self._sizes % 3 == 0) & (self._sizes > 0)
+        count = np.where(self._framed, self._sizes // 3, 0)
+        self._ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
+        # The words from every letter on: that takes less time than to look for the letters of each.
+        masks = np.frombuffer(bytes(raw).translate(_MASKS) + bytes(2), np.uint8).astype(np.uint16)
+        words = masks[:-2] << 8 | masks[1:-1] << 4 | masks[2:]
+        self._words = words[
+            np.repeat(starts[:-1] - 3 * self._ends[:-1], count) + 3 * np.arange(self._ends[-1])
+        ]
+
+    def acids(self) -> pa.Array:
+        """Amino acids, as `translations` has them."""
+        letters, ends = pa.py_buffer(_ACIDS[self._words]), pa.py_buffer(self._ends)
+        valid = None if self._framed.all() else pa.py_buffer(np.packbits(self._framed, bitorder="little"))
+        texts = pa.LargeStringArray.from_buffers(self._sizes.size, ends, letters, valid)
+        return texts.cast(pa.string())
+
+    def productive(self) -> pa.Array:
+        """Whether junctions are in frame without a stop codon; null where there is none."""
+        found = self._framed.copy()
+        stops = np.flatnonzero(_STOPS[self._words])
+        found[np.searchsorted(self._ends[:-1], stops, side="right") - 1] = False
+        return pa.array(found, mask=self._sizes == 0)
+
+
 def productive(junction: pa.Array) -> pa.Array:
-    """Whether junctions are in frame without a stop codon; null where there is none."""
-    letters = pc.ascii_upper(junction)
-    length = pc.binary_length(letters).cast(pa.int64())
-    framed = pc.equal(length, pc.multiply(pc.divide(length, 3), 3))
-    found = pc.and_(framed, pc.invert(pc.match_substring_regex(letters, _STOP)))
-    return pc.if_else(pc.greater(length, 0), found, pa.scalar(None, pa.bool_()))
+    """Whether junctions are in frame without a stop codon; null where there is none.
+
+    >>> productive(pa.array(["TGTTTC", "TGTTAA", "TGTT", ""])).to_pylist()
+    [True, False, False, None]
+    """
+    return _Codons(junction).productive()
 
 
 class RearrangementRows(AddedColumns):
@@ -101,14 +138,4 @@ def translations(column: pa.Array) -> pa.Array:
     >>> translations(pa.array(["TGTGCNAGY", "TGTG", "TGTGCU", None])).to_pylist()
     ['CAS', None, 'C?', None]
     """
-    raw, starts = letters_of(column)
-    start, sizes = starts[:-1], np.diff(starts)
-    framed = (sizes % 3 == 0) & (sizes > 0)
-    acids = np.where(framed, sizes // 3, 0)
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(acids)])
-    at = np.repeat(start - 3 * ends[:-1], acids) + 3 * np.arange(ends[-1])
-    first, second, third = (_MASKS[raw[at + k]].astype(np.int64) for k in range(3))
-    letters = AMINO_ACID_OF_MASKS[first << 8 | second << 4 | third]
-    letters[(first == 0) | (second == 0) | (third == 0)] = ord("?")
-    found = pa.LargeStringArray.from_buffers(len(column), pa.py_buffer(ends), pa.py_buffer(letters))
-    return pc.if_else(pa.array(framed), found, pa.scalar(None, pa.large_string())).cast(pa.string())
+    return _Codons(column).acids()

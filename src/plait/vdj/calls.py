@@ -304,8 +304,9 @@ class BlamedCalls:
 
     def add(self, status: pa.Array, calls: Mapping[str, pa.Array]) -> None:
         """Add a block: the status of every row, and its V (``"v"``) and J calls (``"j"``) as far as used."""
+        there = pc.unique(status).to_pylist()
         for name, segment in BLAMED.items():
-            if segment in calls:
+            if segment in calls and name in there:
                 blamed = calls[segment].filter(pc.equal(status, name))
                 for entry in pc.value_counts(blamed).to_pylist():
                     self._blame(name, first_name(entry["values"]), entry["counts"])
@@ -594,7 +595,7 @@ class CauseFinder:
         above 0; `at_default_limits` the same with wider limits, where the limits are tight.
         """
         found = TableCauses()
-        sizes = pc.value_counts(pc.binary_length(junctions).filter(pa.array(counted)))
+        sizes = pc.value_counts(pc.binary_length(those(junctions, counted)))
         for entry in sizes.to_pylist():
             found.lengths[entry["values"]] += entry["counts"]
         compared = _texts(junctions, _some(np.flatnonzero(counted)))
@@ -692,6 +693,11 @@ def _texts(junctions: pa.Array, rows: NDArray[np.int64]) -> list[str]:
     return [text.upper().replace("U", "T") for text in junctions.take(pa.array(rows)).to_pylist()]
 
 
+def those(column: pa.Array, rows: NDArray[np.bool_]) -> pa.Array:
+    """Some rows of a column: without a copy where they are all, as they mostly are."""
+    return column if rows.all() else column.filter(pa.array(rows))
+
+
 def _some(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """At most so many of them, evenly spaced."""
     if rows.size <= _EXAMINED:
@@ -700,8 +706,12 @@ def _some(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _common(a: str, b: str) -> int:
-    unlike = (k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
-    return next(unlike, min(len(a), len(b)))
+    n = 0
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        n += 1
+    return n
 
 
 def _matched(text: str, ends: Ends) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from plait.errors import InvalidInput
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.rearrangements import MOST_BYTES, open_rearrangements
+from plait.formats.tables import ONE_FILE, PartSettings
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import (
     AddedColumns,
@@ -44,6 +45,7 @@ from plait.vdj.calls import (
     explained,
     first_gene,
     foreign_sentences,
+    those,
 )
 from plait.vdj.counting import PathCounter, ResultColumns
 from plait.vdj.germline import GermlineSet
@@ -78,13 +80,11 @@ class CountSummary(RowTotals):
     def add(self, result: pa.RecordBatch, calls: Mapping[str, pa.Array]) -> None:
         """Add a block: its result columns, and the V (``"v"``) and J calls (``"j"``) as they were given."""
         self.add_statuses(result["status"], calls)
-        counted = pc.equal(result["status"], "ok")
-        # Not to be exact: counts above 2^53 only have to stay different from zero.
-        zero = pc.equal(result["path_count"].filter(counted).cast(pa.float64(), safe=False), 0.0)
+        counted = _counted_rows(result)
+        zero = counted & ~_above_zero(result)
         for segment, column in calls.items():
-            genes = column.filter(counted)
-            for values, totals in ((genes, self._rows), (genes.filter(zero), self._zeros)):
-                for entry in pc.value_counts(values).to_pylist():
+            for rows, totals in ((counted, self._rows), (zero, self._zeros)):
+                for entry in pc.value_counts(those(column, rows)).to_pylist():
                     totals[segment, first_gene(entry["values"])] += entry["counts"]
 
     @property
@@ -230,7 +230,7 @@ class BlockCounter(RowWork[CountSummary]):
             counts = counter.count(pa.array(texts, junction.type), v.take(at), j.take(at))
             return _above_zero(counter.columns.batch(counts))
 
-        counted = pc.equal(result["status"], "ok").to_numpy(zero_copy_only=False)
+        counted = _counted_rows(result)
         own, wider = self.counter, self.counter.at_default_limits
         summary.causes = self._causes.causes(
             junction,
@@ -256,6 +256,12 @@ class BlockCounter(RowWork[CountSummary]):
             limits = [model.nu if one is None else one for one in (model.nu_vd, model.nu_dj)]
             most = sum(limits) + longest if longest else max(limits)
         return CauseFinder(ends, most, {a.gene for a in germline.v})
+
+
+def _counted_rows(result: pa.RecordBatch) -> NDArray[np.bool_]:
+    """Which rows have the status ``ok``."""
+    found: NDArray[np.bool_] = pc.equal(result["status"], "ok").to_numpy(zero_copy_only=False)
+    return found
 
 
 def _above_zero(result: pa.RecordBatch) -> NDArray[np.bool_]:
@@ -308,6 +314,7 @@ class LongRows(AddedColumns):
 
     def __init__(self, given: pa.Schema, columns: ResultColumns) -> None:
         super().__init__(given, long_schema(columns))
+        self.result = None
         self._columns = columns
 
     def batch(self, first: int, block: pa.RecordBatch, result: pa.RecordBatch) -> pa.RecordBatch:
@@ -394,9 +401,10 @@ def _labels(columns: ResultColumns) -> dict[str, list[dict[str, Any]]]:
 #: Rows per block: a row group of the output and the unit of work, of threads and of resuming.
 _MOST_ROWS = 65536
 _FEWEST_ROWS = 256
-#: Blocks worked on at a time, so that many processors do not take much memory: reading and writing, which
-#: one thread does each, are slower than so many.
-_MOST_BLOCKS = 12
+#: Blocks worked on at a time, so that many processors do not take much memory.
+_MOST_BLOCKS = 16
+#: How many times as many rows a block has where a GPU counts: what Python does for each costs more than rows.
+_TIMES_ON_GPU = 4
 #: The same for enumeration on a GPU: while it works on one, the next one is made.
 _MOST_ENUMERATED = 2
 #: A guess of what one tidy row takes, beside its input columns.
@@ -415,6 +423,7 @@ def count_files(
     executor: Executor | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    parts: PartSettings = ONE_FILE,
 ) -> FinishedRun[CountSummary]:
     """Count the paths of all rows of files and write one table.
 
@@ -426,7 +435,8 @@ def count_files(
     inputs
         AIRR Rearrangement tables (TSV, plain or compressed, or Parquet), or of another `layout`.
     output
-        The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``.
+        The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``; or a folder of parts, whose name ends
+        in a slash.
     counter
         What counts; made with ``threads=1``, since blocks are what runs in parallel.
     layout
@@ -437,13 +447,15 @@ def count_files(
         Rows whose ``v_identity`` (a share, or per cent) is lower are mutated: they have that status and no
         counts. By default 0.98 for immunoglobulins and 0 for T cell receptors.
     threads
-        Blocks worked on at a time, at most 12 (exhaustive: as many as asked for, and 2 on a GPU).
+        Blocks worked on at a time, at most 16 (exhaustive: as many as asked for, and 2 on a GPU).
     executor
         Where blocks are counted; by default so many threads of this process. The output is the same.
     resume
         Take over the blocks that a killed run of the same inputs and parameters has computed.
     progress
-        Called after every block.
+        Called after every block or part.
+    parts
+        How a folder of parts is cut.
 
     Raises
     ------
@@ -467,7 +479,9 @@ def count_files(
     with open_rearrangements(inputs, layout=layout, block_rows=_FEWEST_ROWS, block_bytes=size) as reader:
         # A second per row is not rare: progress, resuming and threads need small blocks.
         if not slow:
-            reader.block_rows = _block_rows(columns, counter.overflow, long, reader.sampled_row_bytes())
+            times = _TIMES_ON_GPU if plan.on_gpu else 1
+            row_bytes = _row_bytes(columns, counter.overflow, long, reader.sampled_row_bytes())
+            reader.block_rows = rows_per_block(row_bytes // times, _FEWEST_ROWS, times * _MOST_ROWS)
         worked = [reader.roles[role] for role in COUNTED_ROLES]
         identity = IdentityLimit.of(min_v_identity, counter.germline.locus, worked, reader.schema.names)
         provenance["parameters"] |= identity.parameters
@@ -482,6 +496,7 @@ def count_files(
             else RearrangementRows(reader.schema, columns.schema),
             summary=CountSummary(),
             output=output,
+            parts=parts,
             most=most,
             metadata={"list_axes": axes, "layout": reader.layout.name},
         )
@@ -496,10 +511,10 @@ def _pace(plan: CountPlan, executor: Executor) -> tuple[bool, int]:
     return not plan.on_gpu, _MOST_ENUMERATED if plan.on_gpu else executor.slots
 
 
-def _block_rows(columns: ResultColumns, overflow: str, long: bool, input_bytes: int) -> int:
-    """Rows per block, so that a block takes about the same memory whatever the columns."""
+def _row_bytes(columns: ResultColumns, overflow: str, long: bool, input_bytes: int) -> int:
+    """Bytes that a row takes with its results."""
     number = 400 if overflow == "wide" else 8
     width = input_bytes + sum(number * getattr(field.type, "list_size", 1) for field in columns.schema)
     if long:
         width += (_LONG_ROW_BYTES + input_bytes) * items_per_row(columns)
-    return rows_per_block(width, _FEWEST_ROWS, _MOST_ROWS)
+    return width

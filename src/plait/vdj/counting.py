@@ -217,7 +217,7 @@ _COUNT_TYPE: Mapping[str, Any] = {"null": pa.int64(), "float": pa.float64(), "wi
 
 
 def _status_texts(status: NDArray[np.uint8]) -> pa.Array:
-    return pa.array(np.array(STATUSES, object)).take(pa.array(status.astype(np.int32))).cast(pa.string())
+    return pa.array(STATUSES, pa.string()).take(_column(status.astype(np.int32), None))
 
 
 def _fitting(status: NDArray[np.uint8], *counts: NDArray[Any]) -> NDArray[np.uint8]:
@@ -235,16 +235,31 @@ def _numbers(values: NDArray[Any], known: NDArray[np.bool_]) -> pa.Array:
     if values.dtype == object:
         given = [Decimal(int(v)) if k else None for v, k in zip(values.tolist(), known.tolist(), strict=True)]
         return pa.array(given, _WIDE)
-    return pa.array(values, mask=None if known.all() else ~known)
+    return _column(values, _validity(known))
+
+
+def _validity(known: NDArray[np.bool_]) -> pa.Buffer | None:
+    """Bits of what is known; None if everything is."""
+    return None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+
+
+def _column(values: NDArray[Any], known: pa.Buffer | None) -> pa.Array:
+    """Numbers (n,) as a column, in their own memory: to copy them keeps other threads from Python."""
+    numbers = np.ascontiguousarray(values)
+    return pa.Array.from_buffers(
+        pa.from_numpy_dtype(numbers.dtype), numbers.size, [known, pa.py_buffer(numbers)]
+    )
 
 
 def _region_arrays(
     regions: Mapping[str, NDArray[np.int32]], chain: Chain, ok: NDArray[np.bool_]
 ) -> dict[str, pa.Array]:
     """Region columns of a chain, null where they mean nothing."""
-    has_d = ok & (regions["d_match_length"] > 0)
-    masks = {name: ~(has_d if name in D_REGION_COLUMNS else ok) for name in region_names(chain)}
-    return {name: pa.array(regions[name], pa.int32(), mask=mask) for name, mask in masks.items()}
+    known, of_d = _validity(ok), _validity(ok & (regions["d_match_length"] > 0))
+    return {
+        name: _column(regions[name], of_d if name in D_REGION_COLUMNS else known)
+        for name in region_names(chain)
+    }
 
 
 class ResultColumns:

@@ -1,8 +1,8 @@
 """Adaptive linear prediction of a sample from its neighbours in its own band and from bands before it.
 
-CCSDS 123.0-B-1 and -2, section 4. Sample values count from the middle of their range (s - s_mid), of which
-every residual is the same; so the middle is 0. The neighbours of a sample in its own band are called after
-the compass, ``wz`` is the western one in the band before.
+CCSDS 123.0-B-1 and -2, section 4, with the quantiser of near-lossless streams. Sample values count from the
+middle of their range (s - s_mid), of which every residual is the same; so the middle is 0. The neighbours of
+a sample in its own band are called after the compass, ``wz`` is the western one in the band before.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from plait.lang.compile import by_type, shared
-from plait.lang.lanes import equal, greater, maximum, minimum, select, splat
+from plait.lang.lanes import equal, greater, maximum, minimum, quotient, select, splat
 
 
 @shared
@@ -88,9 +88,11 @@ class BandPrediction(NamedTuple):
     @staticmethod
     def mapped(p: BandPrediction, sample: Any, double: Any) -> Any:
         base = double >> p.one
-        rest = sample - base
+        return folded(p, sample - base, double, minimum(base - p.least, p.largest - base))
+
+    @staticmethod
+    def folded(p: BandPrediction, rest: Any, double: Any, theta: Any) -> Any:
         size = maximum(rest, p.zero - rest)
-        theta = minimum(base - p.least, p.largest - base)
         turned = select(equal(double & p.one, p.zero), rest, p.zero - rest)
         small = size + size - select(greater(p.zero, turned), p.one, p.zero)
         return select(greater(size, theta), size + theta, small)
@@ -98,14 +100,40 @@ class BandPrediction(NamedTuple):
     @staticmethod
     def unmapped(p: BandPrediction, residual: Any, double: Any) -> Any:
         base = double >> p.one
-        below = base - p.least
-        above = p.largest - base
-        theta = minimum(below, above)
+        theta = minimum(base - p.least, p.largest - base)
+        return base + unfolded(p, residual, double, theta)
+
+    @staticmethod
+    def unfolded(p: BandPrediction, residual: Any, double: Any, theta: Any) -> Any:
+        base = double >> p.one
         half = (residual + p.one) >> p.one
         small = select(equal(residual & p.one, double & p.one), half, p.zero - half)
         far = residual - theta
-        large = select(greater(above, below), far, p.zero - far)
-        return base + select(greater(residual, theta + theta), large, small)
+        large = select(greater(p.largest - base, base - p.least), far, p.zero - far)
+        return select(greater(residual, theta + theta), large, small)
+
+    @staticmethod
+    def error_limit(p: BandPrediction, double: Any, limits: Any) -> Any:
+        absolute, relative, least, middle = limits
+        value = (double >> p.one) + middle
+        size = maximum(value, p.zero - value)
+        return maximum(minimum(absolute, (relative * size) >> (p.scale + p.omega)), least)
+
+    @staticmethod
+    def quantised(p: BandPrediction, sample: Any, double: Any, limit: Any) -> Any:
+        rest = sample - (double >> p.one)
+        steps = quotient(maximum(rest, p.zero - rest) + limit, limit + limit + p.one)
+        return select(greater(p.zero, rest), p.zero - steps, steps)
+
+    @staticmethod
+    def restored(p: BandPrediction, index: Any, double: Any, limit: Any) -> Any:
+        centre = (double >> p.one) + index * (limit + limit + p.one)
+        return minimum(maximum(centre, p.least), p.largest)
+
+    @staticmethod
+    def steps_to_end(p: BandPrediction, double: Any, limit: Any) -> Any:
+        base = double >> p.one
+        return quotient(minimum(base - p.least, p.largest - base) + limit, limit + limit + p.one)
 
     @staticmethod
     def learning_shift(p: BandPrediction, t: Any) -> Any:
@@ -122,9 +150,10 @@ class BandPrediction(NamedTuple):
         return minimum(maximum(moved, p.zero - bound), bound - p.one)
 
     @staticmethod
-    def representative(p: BandPrediction, sample: Any, high: Any, phi: Any) -> Any:
+    def representative(p: BandPrediction, sample: Any, high: Any, phi: Any, offset: Any) -> Any:
         two = p.one + p.one
-        rest = ((p.one << p.theta) - phi) * (sample << (p.omega + two))
+        centre = (sample << (p.omega + two)) - (offset << (p.omega + two - p.theta))
+        rest = ((p.one << p.theta) - phi) * centre
         pulled = rest + phi * high - phi * (two << p.omega)
         return ((pulled >> (p.omega + p.theta + p.one)) + p.one) >> p.one
 
@@ -155,6 +184,40 @@ def unmapped(p: Any, residual: Any, double: Any) -> Any:
 
 
 @by_type
+def folded(p: Any, rest: Any, double: Any, theta: Any) -> Any:
+    """A residual or quantiser index as a number from 0; `theta` is how many lie on the shorter side."""
+
+
+@by_type
+def unfolded(p: Any, residual: Any, double: Any, theta: Any) -> Any:
+    """The inverse of `folded`."""
+
+
+@by_type
+def error_limit(p: Any, double: Any, limits: Any) -> Any:
+    """The largest error of a sample, m.
+
+    `limits` are the absolute and the relative one; the least that both together may give, which is the
+    absolute one where it stands alone; and what samples count from the middle from.
+    """
+
+
+@by_type
+def quantised(p: Any, sample: Any, double: Any, limit: Any) -> Any:
+    """The quantiser index of a sample."""
+
+
+@by_type
+def restored(p: Any, index: Any, double: Any, limit: Any) -> Any:
+    """The sample that a quantiser index stands for: the centre of its bin, within the range."""
+
+
+@by_type
+def steps_to_end(p: Any, double: Any, limit: Any) -> Any:
+    """Quantiser indices on the shorter side of a prediction."""
+
+
+@by_type
 def learning_shift(p: Any, t: Any) -> Any:
     """Exponent by which differences are scaled to change weights, at the t-th sample of a band."""
 
@@ -165,5 +228,8 @@ def learned(p: Any, weight: Any, difference: Any, falls: Any, shift: Any) -> Any
 
 
 @by_type
-def representative(p: Any, sample: Any, high: Any, phi: Any) -> Any:
-    """What stands for a sample in sums and differences, from the high-resolution prediction and phi."""
+def representative(p: Any, sample: Any, high: Any, phi: Any, offset: Any) -> Any:
+    """What stands for a sample in sums and differences, from the high-resolution prediction and phi.
+
+    `offset` is sgn(q) m psi, 0 in lossless streams.
+    """

@@ -16,13 +16,19 @@ from typing import Any, NamedTuple
 
 from plait.dp.bands.prediction import (
     doubled,
+    error_limit,
+    folded,
     learned,
     learning_shift,
     local_sum,
     mapped,
     of_lanes,
     predicted,
+    quantised,
     representative,
+    restored,
+    steps_to_end,
+    unfolded,
     unmapped,
 )
 from plait.lang.compile import by_type, shared
@@ -44,8 +50,9 @@ class BandMemory(NamedTuple):
     likewise.
 
     `weights` (components, bands); the first three are of the directional differences, if there are any.
-    `offsets`: of the exponents of learning, in that shape, or one row if there are none. `bands` (2, bands):
-    0, 1, 2, ..., then phi of each band. `places` (1, columns + lanes of a group): column of a sample counted
+    `offsets`: of the exponents of learning, in that shape, or one row if there are none. `bands` (7, bands):
+    0, 1, 2, ..., then of each band phi and psi, and the limits of `plait.dp.bands.prediction.error_limit`.
+    `places` (1, columns + lanes of a group): column of a sample counted
     backwards, ``-k`` modulo the columns for k = 0, 1, ...
 
     `before` and `after` (samples of a stretch, `PAST`): what the wave before hands over, and what this one
@@ -68,24 +75,64 @@ class ToResiduals(NamedTuple):
     """Values are samples, and become residuals."""
 
     @staticmethod
-    def exchange(way: ToResiduals, p: Any, value: Any, double: Any) -> Any:
-        return value, mapped(p, value, double)
+    def exchange(way: ToResiduals, p: Any, value: Any, double: Any, limits: Any) -> Any:
+        return value, p.zero, mapped(p, value, double)
 
 
 class ToSamples(NamedTuple):
     """Values are residuals, and become samples."""
 
     @staticmethod
-    def exchange(way: ToSamples, p: Any, value: Any, double: Any) -> Any:
+    def exchange(way: ToSamples, p: Any, value: Any, double: Any, limits: Any) -> Any:
         sample = unmapped(p, value, double)
-        return sample, sample
+        return sample, p.zero, sample
+
+
+@shared
+def _signed(p: Any, index: Any, size: Any) -> Any:
+    """A size with the sign of an index."""
+    return select(greater(p.zero, index), p.zero - size, select(greater(index, p.zero), size, p.zero))
+
+
+@shared
+def _pair(p: Any, high: Any, low: Any) -> Any:
+    """Two numbers in one: 32 bits of each, the lower one without a sign."""
+    two = p.one + p.one
+    half = p.one << ((two + two) << (two + p.one))
+    return high * half + low
+
+
+class ToIndices(NamedTuple):
+    """Values are samples, and become quantiser indices, mapped, with the restored samples above bit 32."""
+
+    @staticmethod
+    def exchange(way: ToIndices, p: Any, value: Any, double: Any, limits: Any) -> Any:
+        limit = error_limit(p, double, limits)
+        index = quantised(p, value, double, limit)
+        sample = restored(p, index, double, limit)
+        other = folded(p, index, double, steps_to_end(p, double, limit))
+        return sample, _signed(p, index, limit), _pair(p, sample, other)
+
+
+class FromIndices(NamedTuple):
+    """Values are quantiser indices, mapped, and become restored samples, with their limits above bit 32.
+
+    Unlike others these samples count from the least one.
+    """
+
+    @staticmethod
+    def exchange(way: FromIndices, p: Any, value: Any, double: Any, limits: Any) -> Any:
+        limit = error_limit(p, double, limits)
+        index = unfolded(p, value, double, steps_to_end(p, double, limit))
+        sample = restored(p, index, double, limit)
+        return sample, _signed(p, index, limit), _pair(p, limit, sample - p.least)
 
 
 class Exact(NamedTuple):
     """Samples stand for themselves."""
 
     @staticmethod
-    def kept(stand: Exact, p: Any, sample: Any, high: Any, phi: Any) -> Any:
+    def kept(stand: Exact, p: Any, sample: Any, high: Any, phi: Any, offset: Any) -> Any:
         return sample
 
 
@@ -93,27 +140,35 @@ class Damped(NamedTuple):
     """Sample representatives."""
 
     @staticmethod
-    def kept(stand: Damped, p: Any, sample: Any, high: Any, phi: Any) -> Any:
-        return representative(p, sample, high, phi)
+    def kept(stand: Damped, p: Any, sample: Any, high: Any, phi: Any, offset: Any) -> Any:
+        return representative(p, sample, high, phi, p.zero)
+
+
+class Offset(NamedTuple):
+    """Sample representatives that lie off the centres of bins; of quantised samples."""
+
+    @staticmethod
+    def kept(stand: Offset, p: Any, sample: Any, high: Any, phi: Any, offset: Any) -> Any:
+        return representative(p, sample, high, phi, offset)
 
 
 @by_type
-def exchange(way: Any, p: Any, value: Any, double: Any) -> Any:
-    """The sample, and what the value becomes."""
+def exchange(way: Any, p: Any, value: Any, double: Any, limits: Any) -> Any:
+    """The sample as decoders have it; its limit with the sign of its index; and what the value becomes."""
 
 
 @by_type
-def kept(stand: Any, p: Any, sample: Any, high: Any, phi: Any) -> Any:
-    """What stands for a sample from now on."""
+def kept(stand: Any, p: Any, sample: Any, high: Any, phi: Any, offset: Any) -> Any:
+    """What stands for a sample from now on; see `representative`."""
 
 
 class Way(NamedTuple):
     """What a wave does.
 
-    `exchange` is `ToResiduals` or `ToSamples`, `stand` is `Exact` or `Damped`. Values, for which no code is
-    compiled anew: `sums`, the kind of `plait.dp.bands.prediction.local_sum`; `own_rates`: every weight has an
-    offset of its own; `full`: there are directional differences; `before` is P, the bands before a band that
-    it is predicted from.
+    `exchange` is `ToResiduals` or `ToSamples` with `stand` `Exact` or `Damped`, or `ToIndices` or
+    `FromIndices` with `Offset`. Values, for which no code is compiled anew: `sums`, the kind of
+    `plait.dp.bands.prediction.local_sum`; `own_rates`: every weight has an offset of its own; `full`: there
+    are directional differences; `before` is P, the bands before a band that it is predicted from.
     """
 
     sums: Any
@@ -125,7 +180,7 @@ class Way(NamedTuple):
 
 
 @shared
-def _directional(p: Any, near: Any, sigma: Any, first_row: Any, first: Any) -> Any:
+def directional(p: Any, near: Any, sigma: Any, first_row: Any, first: Any) -> Any:
     """Differences of the northern, western and north-western neighbour from the local sum."""
     w, nw, n, _ = near
     two = p.one + p.one
@@ -136,13 +191,30 @@ def _directional(p: Any, near: Any, sigma: Any, first_row: Any, first: Any) -> A
 
 
 @shared
-def _learn(
+def learn_one(
     lanes: Any, p: Any, way: Any, memory: Any, i: int, lane: int, u: Any, falls: Any, shift: Any
 ) -> None:
+    """Change a weight of a group of bands."""
     own = shift
     if way.own_rates:
         own = shift + load(lanes, memory.offsets, i, lane)
     store(lanes, memory.weights, i, lane, learned(p, load(lanes, memory.weights, i, lane), u, falls, own))
+
+
+@shared
+def _turned(lanes: Any, p: Any, way: Any, memory: Any, here: int, lane: int, high: Any, double: Any) -> Any:
+    """Change a value into what it becomes; the sample, and what stands for it."""
+    limits = (
+        load(lanes, memory.bands, 3, lane),
+        load(lanes, memory.bands, 4, lane),
+        load(lanes, memory.bands, 5, lane),
+        load(lanes, memory.bands, 6, lane),
+    )
+    value = load(lanes, memory.values, here, lane)
+    sample, pull, other = exchange(way.exchange, p, value, double, limits)
+    store(lanes, memory.values, here, lane, other)
+    offset = pull * load(lanes, memory.bands, 2, lane)
+    return sample, kept(way.stand, p, sample, high, load(lanes, memory.bands, 1, lane), offset)
 
 
 @shared
@@ -162,7 +234,7 @@ def _group(lanes: Any, p: Any, way: Any, memory: Any, rows: Any, step: Any, lane
     first = equal(column, p.zero)
     last = equal(column, p.columns - p.one)
     sigma = local_sum(way.sums, (w, nw, n, ne), wz, first_row, first, last)
-    d_n, d_w, d_nw = _directional(p, (w, nw, n, ne), sigma, first_row, first)
+    d_n, d_w, d_nw = directional(p, (w, nw, n, ne), sigma, first_row, first)
     dot = p.zero
     base = 0
     if way.full:
@@ -174,20 +246,18 @@ def _group(lanes: Any, p: Any, way: Any, memory: Any, rows: Any, step: Any, lane
         dot = dot + u * load(lanes, weights, base + i, lane)
     high = predicted(p, dot, sigma)
     double = doubled(p, high)
-    sample, other = exchange(way.exchange, p, load(lanes, memory.values, here, lane), double)
-    store(lanes, memory.values, here, lane, other)
-    stands = kept(way.stand, p, sample, high, load(lanes, memory.bands, 1, lane))
+    sample, stands = _turned(lanes, p, way, memory, here, lane, high, double)
     store(lanes, near, kept_here, at, stands)
     store(lanes, memory.past, now & 15, at, (stands << (p.one + p.one)) - sigma)
     falls = greater(double, sample + sample)
     shift = learning_shift(p, t)
     if way.full:
-        _learn(lanes, p, way, memory, 0, lane, d_n, falls, shift)
-        _learn(lanes, p, way, memory, 1, lane, d_w, falls, shift)
-        _learn(lanes, p, way, memory, 2, lane, d_nw, falls, shift)
+        learn_one(lanes, p, way, memory, 0, lane, d_n, falls, shift)
+        learn_one(lanes, p, way, memory, 1, lane, d_w, falls, shift)
+        learn_one(lanes, p, way, memory, 2, lane, d_nw, falls, shift)
     for i in range(way.before):
         u = load(lanes, memory.past, (now - 1 - i) & 15, at - 1 - i)
-        _learn(lanes, p, way, memory, base + i, lane, u, falls, shift)
+        learn_one(lanes, p, way, memory, base + i, lane, u, falls, shift)
 
 
 @shared
@@ -196,7 +266,8 @@ def _first_sample(p: Any, way: Any, memory: Any, rows: Any, band: int, has_befor
     double = p.zero
     if way.before and has_before:
         double = memory.near[rows[2], band + 15] << 1
-    sample, other = exchange(way.exchange, p, memory.values[rows[0], band], double)
+    lossless = (p.zero, p.zero, p.zero, p.zero)
+    sample, _, other = exchange(way.exchange, p, memory.values[rows[0], band], double, lossless)
     memory.values[rows[0], band] = other
     memory.near[rows[1], band + 16] = sample
 

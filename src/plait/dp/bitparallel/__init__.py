@@ -1,1 +1,1 @@
-"""Bit-parallel recurrences: many places of a text at once, one in each bit of a word."""
+"""Bit-parallel recurrences: places of a text or rows of a pair, one in each bit of a word."""

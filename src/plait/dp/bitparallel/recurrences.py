@@ -164,3 +164,34 @@ def few_levels(p: Any, alg: Any, old: Any, less: Any, mismatch: Any) -> Any:
 @by_type
 def reached(p: Any, alg: Any, diagonal: Any, mismatch: Any, others: Any) -> Any:
     """Where a level is reached: by a match from the diagonal, or from `others` with an error less."""
+
+
+class EditColumns(NamedTuple):
+    """Unit edit distances along a column, a row in each bit of a word: the lowest bit is the first row.
+
+    After Myers (J ACM 46:395, 1999), as Hyyro has it. In the lanes of the words, `unit` is 1, `last` 63 and
+    `full` all ones.
+    """
+
+    unit: Any
+    last: Any
+    full: Any
+
+    @staticmethod
+    def column(p: EditColumns, up: Any, down: Any, same: Any, more: Any, less: Any) -> Any:
+        match = same | (less & p.unit)
+        level = (((match & up) + up) ^ up) | match | down
+        right = down | ((level | up) ^ p.full)
+        left = level & up
+        entered = right + right - more
+        up_next = (left + left - less) | ((level | entered) ^ p.full)
+        return up_next, entered & level, right >> p.last, left >> p.last, same | (level ^ p.full), right
+
+
+@by_type
+def column(p: Any, up: Any, down: Any, same: Any, more: Any, less: Any) -> Any:
+    """The next column of words, from steps down and up in this one, and where letters are the same.
+
+    `more` and `less` are all ones where the distance above the word is one more or one less than a column
+    before. Returns up, down, both at the word's last row, where the diagonal is best, and the steps to right.
+    """

@@ -18,8 +18,7 @@ from plait.dp.chain.rows import (
     clear_carry,
     clear_row,
     collect,
-    fill_left,
-    fill_right,
+    fill_ends,
     first_end,
     insert_middle,
     sum_vj,
@@ -227,8 +226,7 @@ def sum_over_matches(
     palindrome = tables.palindrome_row.shape[1] - 1
     if palindrome > 0:
         mirror_arms(tables.mirror, scratch.masks, span.length, palindrome, scratch.arms)
-    fill_left(kind.rows, kind, alg, tables, span, scratch)
-    after = fill_right(kind.rows, kind, alg, tables, span, plain, scratch)
+    after = fill_ends(kind.rows, kind, alg, tables, span, plain, scratch)
     sum_paths(kind, alg, tables, span, after, scratch)
     write_counts(kind, alg, tables, span, scratch, out, item)
     if out.pair.shape[1] > 0:
@@ -292,15 +290,14 @@ def sum_from(
         return False
     word = words.word[f]
     depth = scratch.depth[word]
-    read = 0
+    # What is left of an occurrence after more bases was there after fewer.
+    read = max(0, first - a - 1)
     found = False
     while read < depth:
         alive = scratch.alive[word * ALIVE_ROWS + read + 1, a] & tables.joined_starts[f]
         if alive == 0:
             break
         read += 1
-        if a + read < first:
-            continue
         alike = population(alive & tables.plain_starts[f, read])
         if alike > 0:
             row = tables.d_row[f, 0, read]
@@ -323,25 +320,20 @@ def sum_mirrored(
 ) -> bool:  # fmt: skip
     """The matches of `sum_from` whose first p bases are the reverse complement of whatever follows them."""
     words = tables.words
-    weights = tables.d_weights
     bit = words.first[f] + tables.joined_left[f]
+    row = words.word[f] * ALIVE_ROWS
+    depth = scratch.depth[words.word[f]]
     for p in range(1, tables.palindrome_row.shape[1]):
         if a + 2 * p > span.length:
             break
         if scratch.arms[a + p] < p:
             continue
-        t = 0
-        while True:
-            b = a + p + t
-            if b >= first:
-                row = tables.palindrome_row[f, p, t]
-                add_match(kind, alg, weights, row, 1, after, b, found, scratch.inner)
-                found = True
-            if b == span.length or t == tables.joined_length[f]:
-                break
-            if (words.places[words.word[f], scratch.masks[b]] >> (bit + t)) & 1 == 0:
-                break
-            t += 1
+        read = max(0, first - a - p)
+        while read <= depth and (scratch.alive[row + read, a + p] >> bit) & 1 != 0:
+            weight = tables.palindrome_row[f, p, read]
+            add_match(kind, alg, tables.d_weights, weight, 1, after, a + p + read, found, scratch.inner)
+            found = True
+            read += 1
     return found
 
 

@@ -86,46 +86,55 @@ def clear_row(kind: Any, alg: Any, rows: Any, row: int) -> None:
 
 
 @shared
-def fill_left_models(rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> None:
-    """`fill_left` with a row per position."""
-    for a in range(span.last + 1):
-        row = tables.v_row[span.v, a] if a <= span.m_v else 0
-        weight = scratch.weight[a - 1] if a > 0 else alg.one
-        fill_levels(kind, alg, tables, row, scratch.left_levels, scratch.lead, a, a + 1, weight)
-        copy_lanes(scratch.left_levels, scratch.lead, tables.left_lane, scratch.left, a + 1)
-        copy_lanes(scratch.left_levels, scratch.lead, tables.single_lane, scratch.single, a + 1)
-
-
-@shared
-def fill_left_insertions(rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> None:
-    """`fill_left` for rows that carry their insertions themselves: nothing to prepare."""
-
-
-@shared
-def fill_right_models(
+def fill_ends_models(
     rows: Any, kind: Any, alg: Any, tables: Any, span: Any, plain: bool, scratch: Any
 ) -> Any:
-    """`fill_right` with a row per position."""
+    """`fill_ends` with a row per position.
+
+    Both sides in turn: a row reads, some columns off, what was stored for the one before, and would wait.
+    """
     clear_row(kind, alg, scratch.right_levels, span.length + 1)
-    for b in range(span.length, span.first - 1, -1):
-        kept = span.length - b
-        row = tables.j_row[span.j, kept] if kept <= span.m_j else 0
-        fill_levels(kind, alg, tables, row, scratch.right_levels, scratch.lead, b + 1, b, scratch.weight[b])
-        copy_lanes(scratch.right_levels, scratch.lead, tables.right_lane, scratch.right, b)
+    for step in range(max(span.last, span.length - span.first) + 1):
+        if step <= span.last:
+            fill_left_row(kind, alg, tables, span, scratch, step)
+        if step <= span.length - span.first:
+            fill_right_row(kind, alg, tables, span, scratch, span.length - step)
     return PositionRows(scratch.right, scratch.lead, 1, 0)
 
 
 @shared
-def fill_right_insertions(
+def fill_left_row(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, a: int) -> None:
+    """Row a + 1 of `left` and `single`."""
+    row = tables.v_row[span.v, a] if a <= span.m_v else 0
+    weight = scratch.weight[a - 1] if a > 0 else alg.one
+    fill_levels(kind, alg, tables, row, scratch.left_levels, scratch.lead, a, a + 1, weight)
+    copy_lanes(scratch.left_levels, scratch.lead, tables.left_lane, scratch.left, a + 1)
+    copy_lanes(scratch.left_levels, scratch.lead, tables.single_lane, scratch.single, a + 1)
+
+
+@shared
+def fill_right_row(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, b: int) -> None:
+    """Row b of `right`."""
+    kept = span.length - b
+    row = tables.j_row[span.j, kept] if kept <= span.m_j else 0
+    fill_levels(kind, alg, tables, row, scratch.right_levels, scratch.lead, b + 1, b, scratch.weight[b])
+    copy_lanes(scratch.right_levels, scratch.lead, tables.right_lane, scratch.right, b)
+
+
+@shared
+def fill_ends_insertions(
     rows: Any, kind: Any, alg: Any, tables: Any, span: Any, plain: bool, scratch: Any
 ) -> Any:
-    """`fill_right` where lanes count insertions.
+    """`fill_ends` where lanes count insertions: what comes before needs nothing.
 
     Lane n at position b is what enters at b + n, times the weights of the n bases between. Where all
     weights are one, one row of what enters at every position serves all: lane n at b is its column b + n.
     """
     if not plain:
-        return fill_right_models(rows, kind, alg, tables, span, plain, scratch)
+        clear_row(kind, alg, scratch.right_levels, span.length + 1)
+        for b in range(span.length, span.first - 1, -1):
+            fill_right_row(kind, alg, tables, span, scratch, b)
+        return PositionRows(scratch.right, scratch.lead, 1, 0)
     entering = scratch.entering
     for b in range(span.first, span.length + 1):
         kept = span.length - b
@@ -301,12 +310,10 @@ def insert_middle_insertions(rows: Any, kind: Any, alg: Any, tables: Any, span: 
             behind[b, lead + x] = value
 
 
-#: Rows of `left` and `single`, row a + 1 for position a: all that comes before a D that starts there.
-fill_left = by_type_of({PerModel: fill_left_models, PerInsertions: fill_left_insertions})
-
-#: All that comes after a D that ends at a position length..first, as `PositionRows`. `plain` says that
-#: all bases weigh one.
-fill_right = by_type_of({PerModel: fill_right_models, PerInsertions: fill_right_insertions})
+#: Rows of `left` and `single`, row a + 1 for position a: all that comes before a D that starts there; returns
+#: all that comes after a D that ends at a position length..first, as `PositionRows`. `plain` says that all
+#: bases weigh one.
+fill_ends = by_type_of({PerModel: fill_ends_models, PerInsertions: fill_ends_insertions})
 
 #: Extend the lanes of b by all that may come before position a, and add them to ``total[t]``. To be called
 #: for every a from the last to 0, with `found` false where nothing starts; ``total[t]`` is cleared first, and

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait.devices.cuda import SIMULATED, CudaKernel, capability_of_code, cuda, cuda_kernel
+from plait.devices.cuda import SIMULATED, CudaKernel, cuda, cuda_kernel
 from plait.devices.cuda_devices import SlotArrays, current_device, device_facts
+from plait.devices.ptx import instruction
 from plait.dp.pairs.gaps import AffineGap, cell, gaps
 from plait.errors import InvalidInput, Unsupported
 from plait.lang import compile as _jit
@@ -38,9 +39,6 @@ types: Any = _jit.types
 #: Numba's type of a word.
 WORD_TYPE: Any = types.int32
 
-_HOPPER = (9, 0)
-
-
 #: How far apart the places of neighbouring words in shared memory are.
 WORD = 1 if SIMULATED else 4
 
@@ -62,21 +60,6 @@ def two_letters(letters: Any, place: Any) -> Any:
     return np.int32(letters[place])
 
 
-def _instruction(text: str, earlier: str | None = None) -> Any:
-    """PTX code for two 32-bit words, and what to do before Hopper."""
-
-    @intrinsic
-    def operation(typing_context: Any, a: Any, b: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            word = ir.IntType(32)
-            code = text if earlier is None or capability_of_code() >= _HOPPER else earlier
-            return builder.asm(ir.FunctionType(word, [word, word]), code, "=r,r,r", args, False)
-
-        return types.int32(types.int32, types.int32), generate
-
-    return operation
-
-
 def _score(half: str, one: str) -> str:
     """Add one half of the first word to the half of the second word in which `one` has a one."""
     return (
@@ -86,16 +69,16 @@ def _score(half: str, one: str) -> str:
 
 
 _ONE_LOW, _ONE_HIGH = "0x00003c00", "0x3c000000"
-_low_to_low = _instruction(_score("l", _ONE_LOW))
-_low_to_high = _instruction(_score("l", _ONE_HIGH))
-_high_to_low = _instruction(_score("h", _ONE_LOW))
-_high_to_high = _instruction(_score("h", _ONE_HIGH))
-_add_integers = _instruction(
+_low_to_low = instruction(_score("l", _ONE_LOW))
+_low_to_high = instruction(_score("l", _ONE_HIGH))
+_high_to_low = instruction(_score("h", _ONE_LOW))
+_high_to_high = instruction(_score("h", _ONE_HIGH))
+_add_integers = instruction(
     "add.s16x2 $0,$1,$2;",
     "{.reg .b16 a,b,c,d; mov.b32 {a,b},$1; mov.b32 {c,d},$2; "
     "add.s16 a,a,c; add.s16 b,b,d; mov.b32 $0,{a,b};}",
 )
-_maximum_and_0 = _instruction(
+_maximum_and_0 = instruction(
     "max.s16x2.relu $0,$1,$2;",
     "{.reg .b32 m,zero; mov.b32 zero,0; max.f16x2 m,$1,$2; max.f16x2 $0,m,zero;}",
 )

@@ -17,6 +17,7 @@ from plait.dp.pairs.lists import PairList, PairSetup, make_memory, make_setup
 from plait.dp.pairs.scores import ROWS, part
 from plait.dp.pairs.tiles import (
     Grid,
+    KeptTiles,
     LongPair,
     Sweep,
     Tile,
@@ -34,7 +35,7 @@ from plait.lang.compile import kernel, shared
 #: Tiles of which the best values are kept have a multiple of so many rows, and so many columns or more. To
 #: keep a value of an edge takes the time in which so many cells are swept.
 _TILE_ROWS: Final = 128
-_TILE_COLUMNS: Final = 4096
+_TILE_COLUMNS: Final = 2048
 _SWEPT_PER_KEPT: Final = 64
 #: Parts of a region whose tiles are cut again that are likely to be looked into.
 _FEW: Final = 4
@@ -209,9 +210,14 @@ class _Cells:
 
     def without_near(self, found: list[BestPath], apart: int) -> bool:
         """Forget what lies near what was found since; returns whether anything is left."""
+        _, rows, columns = self.cells
+        least = rows.min(initial=1 << 60) - apart, columns.min(initial=1 << 60) - apart
+        most = rows.max(initial=-1) + apart, columns.max(initial=-1) + apart
         for end in found[self.seen :]:
-            rows, columns = np.abs(self.cells[1] - end.row), np.abs(self.cells[2] - end.column)
-            self.cells = self.cells[:, (rows >= apart) | (columns >= apart)]
+            # Few ends are near any of the cells.
+            if least[0] < end.row < most[0] and least[1] < end.column < most[1]:
+                apart_by = np.abs(self.cells[1] - end.row), np.abs(self.cells[2] - end.column)
+                self.cells = self.cells[:, np.maximum(*apart_by) >= apart]
         self.seen = len(found)
         return self.cells.size > 0
 
@@ -229,6 +235,7 @@ class _Apart:
         wide = task.wide._replace(rules=(*task.wide.rules[:2], KeepValues(lanes)))
         self.wide = task.pair._replace(setup=wide)
         self.floor = task.least
+        self.kept = KeptTiles()
         self.found: list[BestPath] = []
         self.waiting: list[tuple[int, int, int, int, Any]] = []
         self.numbers = count()
@@ -284,13 +291,16 @@ class _Apart:
     def _look_into(self, cut: _Cut, i: int, j: int, tile: Tile) -> None:
         """Cut a tile into smaller ones, or find its cells."""
         apart = self.task.apart
-        for end in self.found:
-            down = max(end.row - tile.row, tile.row_end - 1 - end.row)
-            if max(down, end.column - tile.column, tile.column_end - 1 - end.column) < apart:
-                return
+        if max(tile.row_end - tile.row, tile.column_end - tile.column) < 2 * apart:
+            for end in self.found:
+                down = max(end.row - tile.row, tile.row_end - 1 - end.row)
+                if max(down, end.column - tile.column, tile.column_end - 1 - end.column) < apart:
+                    return
         edges, corner = self._sweep_of(cut).tile_edges(i, j)
         if tile.cells <= _SEEN_CELLS or tile == cut.grid.region:
-            cells = _cells(self.wide, self.alone, tile, edges, corner, self.floor)
+            # Of so many cells, either all are near the alignments that are asked for, or one is not.
+            most = self.task.most * (2 * apart - 1) ** 2
+            cells = _cells(self.wide, self.alone, tile, edges, corner, self.floor, most)
             self._wait_for(_Cells(cut, cells))
         else:
             sweep = _swept(self.task.pair, self.steps, tile, edges, corner, _FEW)
@@ -319,7 +329,7 @@ class _Apart:
         return cut.sweep
 
     def _path(self, cut: _Cut, score: int, row: int, column: int) -> BestPath:
-        walk = Walk(self.task.pair, self.alone, np.array([score, row, column], np.int64))
+        walk = Walk(self.task.pair, self.alone, np.array([score, row, column], np.int64), self.kept)
         region: _Cut | None = cut
         while region is not None and walk.cursor[2] != DONE:
             walk.back(self._sweep_of(region))
@@ -333,9 +343,9 @@ def _finished(walk: Walk, score: int, row: int, column: int) -> BestPath:
 
 
 def _cells(
-    pair: LongPair, steps: TileSteps, tile: Tile, edges: Edges, corner: int, least: int
+    pair: LongPair, steps: TileSteps, tile: Tile, edges: Edges, corner: int, least: int, most: int
 ) -> NDArray[np.int64]:
-    """Value, row and column, (3, cells), of the cells of a tile with `least` or more, the best first."""
+    """Value, row and column, (3, cells), of the `most` best cells of a tile with `least` or more."""
     setup = pair.setup
     _, values = sweep_tile(pair, steps, tile, edges, corner, False)
     found = np.flatnonzero(values.ravel() >= least)
@@ -347,7 +357,9 @@ def _cells(
         (beside >= 0) & (beside < setup.limits.stretch) & (row < tile.row_end) & (column < tile.column_end)
     )
     cells = np.stack([values.ravel()[found].astype(np.int64), row, column])[:, inside]
-    return cells[:, np.lexsort((cells[1], cells[2], -cells[0]))]
+    if cells.shape[1] > most:
+        cells = cells[:, cells[0] >= np.partition(cells[0], -most)[-most]]
+    return cells[:, np.lexsort((cells[1], cells[2], -cells[0]))[:most]]
 
 
 class _Disjoint:

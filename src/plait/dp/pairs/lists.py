@@ -59,7 +59,8 @@ def set_border(free: Any, gap_open: int, gap_extend: int, edges: Any) -> None:
 
 
 @shared
-def _offer(best: Any, value: int, row: int, column: int) -> None:
+def offer(best: Any, value: int, row: int, column: int) -> None:
+    """Keep the better end: the higher value, then the earlier row, then the earlier column."""
     ahead = row < best[1] or (row == best[1] and column < best[2])
     if value > best[0] or (value == best[0] and ahead):
         best[0] = value
@@ -86,14 +87,14 @@ def find_end(free: Any, gap_open: int, gap_extend: int, edges: Any, best: Any) -
     best[2] = columns - 1
     if free.query_end:
         above = 0 if free.target_start else -_gap_cost(gap_open, gap_extend, columns)
-        _offer(best, above, -1, columns - 1)
+        offer(best, above, -1, columns - 1)
         for row in range(rows):
-            _offer(best, edges.column_h[row], row, columns - 1)
+            offer(best, edges.column_h[row], row, columns - 1)
     if free.target_end:
         beside = 0 if free.query_start else -_gap_cost(gap_open, gap_extend, rows)
-        _offer(best, beside, rows - 1, -1)
+        offer(best, beside, rows - 1, -1)
         for column in range(columns):
-            _offer(best, edges.row_h[column], rows - 1, column)
+            offer(best, edges.row_h[column], rows - 1, column)
 
 
 class PairList(NamedTuple):
@@ -403,9 +404,8 @@ _SHARE = 1 << 21
 _SMALL = 1 << 22
 
 
-def _shares(task: PairList, threads: int) -> Iterator[tuple[int, int]]:
-    """Stretches of pairs with about the same number of cells."""
-    rows, columns = np.diff(task.query_starts), np.diff(task.target_starts)
+def shares(rows: NDArray[np.int64], columns: NDArray[np.int64], threads: int) -> Iterator[tuple[int, int]]:
+    """Stretches of pairs with about the same number of cells; the residues of each are given."""
     pairs = rows.size
     cells = np.concatenate([[0], np.cumsum(rows * columns)])
     residues = np.concatenate([[0], np.cumsum(rows + columns)])
@@ -465,7 +465,7 @@ def run_pair_list(call: Callable[..., Any], batch: ListBatch, target: Target) ->
         used = call(*setup, task, first, last, memory, results)
         return results.runs[:used].copy()
 
-    parts = over_threads(threads, list(_shares(task, threads)), run)
+    parts = over_threads(threads, list(shares(rows, columns, threads)), run)
     runs = np.concatenate(parts) if parts else np.zeros((0, 2), np.int64)
     return PairResults(scores, ends, runs, counts)
 

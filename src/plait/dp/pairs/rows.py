@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, choices, gaps
 from plait.dp.pairs.lists import FreeEnds
+from plait.dp.pairs.paths import COUNTS, PathColumns, Paths, describe_paths
 from plait.errors import InvalidInput
 from plait.lang.algebras import MaxPlus, extend, is_better
 from plait.lang.compile import by_type_of, kernel, shared
@@ -405,6 +406,87 @@ def walk_back(keep: Any, border: Any, anew: bool, i: Any, j: Any, runs: Any) -> 
     return at, i, j
 
 
+class ShortMemory(NamedTuple):
+    """Memory for short pairs, one at a time: few arrays, since to pass one takes as long as many cells.
+
+    `octets`, uint8, begins with the letters of the query and behind them those of the target; `numbers`,
+    int64, with how many there are of each, neither 0, then score, query end and target end. `counts`, int64
+    (1, 7), are those of `plait.dp.pairs.paths.COUNTS`. `values`, float64, and `runs`, int64 (residues, 2),
+    and what follows in the others are for the sweep and the walk; `residues` is the most there may be.
+    """
+
+    octets: Any
+    numbers: Any
+    counts: Any
+    values: Any
+    runs: Any
+    residues: Any
+
+
+#: Where in the numbers the result begins, and its size.
+SHORT_RESULT = slice(2, 5)
+_NUMBERS = 12
+
+
+@shared
+def align_short(p: Any, alg: Any, ends: Any, free: Any, table: Any, matrix: Any, memory: Any) -> int:
+    """Align the pair in `memory`; returns the length of its CIGAR, or less than 0 for a letter without code.
+
+    That is -1 for the first one, and so on. `free`: whether starts of the target and of the query are.
+    `table` has the code of each byte, 255 where there is none; `matrix` is in the type of the scores, (codes,
+    codes). The CIGAR lies behind the places of all letters and all codes.
+    """
+    octets, numbers, values, most = memory.octets, memory.numbers, memory.values, memory.residues
+    m, n = numbers[0], numbers[1]
+    codes = octets[most : 2 * most]
+    for k in range(m + n):
+        code = table[octets[k]]
+        if code == 255:
+            return -1 - k
+        codes[k] = code
+    firsts, lasts = numbers[_NUMBERS:], numbers[_NUMBERS + most + 1 :]
+    offsets = numbers[_NUMBERS + 2 * (most + 1) :]
+    top, left = values[: n + 1], values[most + 1 : most + m + 2]
+    rows = Rows(values[2 * (most + 1) :][: n + 1], values[3 * (most + 1) :][: n + 1])
+    for j in range(n + 1):
+        top[j] = alg.one if free[0] or j == 0 else p.open + p.prolong * (j - 1)
+    for i in range(m + 1):
+        left[i] = alg.one if free[1] or i == 0 else p.open + p.prolong * (i - 1)
+        firsts[i] = 0
+        lasts[i] = n
+        offsets[i] = (i - 1) * n - 1
+    query, target = codes[:m], codes[m : m + n]
+    keep, border = Directions(octets[4 * most + 2 :], offsets), Borders(top, left, free[0], free[1])
+    windows = Windows(firsts, lasts)
+    score, i, j = sweep_rows(p, alg, keep, Pair(query, target, matrix), border, ends, windows, NoDrop(), rows)
+    numbers[2] = int(score)
+    numbers[3] = i
+    numbers[4] = j
+    runs = memory.runs[: i + j]
+    first = walk_back(keep, border, alg.zero == 0, i, j, runs)[0]
+    numbers[5:_NUMBERS] = 0
+    numbers[7] = i + j - first
+    memory.counts[:] = 0
+    none = numbers[5:6]
+    path = Paths(query, target, none, none, numbers[3:4], numbers[4:5], matrix, runs[first:], numbers[6:8])
+    describe_paths(path, PathColumns(memory.counts, octets[2 * most :], numbers[8:10], numbers[10:12]))
+    return int(numbers[9])
+
+
+def short_memory(residues: int, cells: int) -> ShortMemory:
+    """Memory for pairs of up to so many residues, and cells of their matrices."""
+    # A CIGAR has a digit and a letter for each column at the most.
+    octets = np.zeros(4 * residues + 2 + cells, np.uint8)
+    return ShortMemory(
+        octets,
+        np.zeros(_NUMBERS + 3 * (residues + 1), np.int64),
+        np.zeros((1, len(COUNTS)), np.int64),
+        np.zeros(4 * (residues + 1)),
+        np.zeros((residues, 2), np.int64),
+        residues,
+    )
+
+
 _GLOBAL = FreeEnds(False, False, False, False, False, False)
 #: Whole numbers below it are exact in float64.
 _EXACT = 1 << 53
@@ -551,3 +633,4 @@ def _check_band(band: tuple[int, int], m: int, n: int, border: Borders, ends: En
 
 
 _sweep_rows, _walk_back = kernel(sweep_rows), kernel(walk_back)
+align_short_kernel = kernel(align_short)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from math import isqrt
 from threading import Event, Lock
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,6 +194,8 @@ def tile_grid(region: Tile, threads: int, stripe: int, checkpoint_limit: int) ->
 
 _NOWHERE = 1 << 60
 _TAKING = Lock()
+#: Bytes of choices that are kept for other walks.
+_KEPT_CHOICES: Final = 1 << 28
 #: Cells of a tile in which one thread looks for the end of an alignment.
 _SOUGHT_CELLS = 1 << 24
 
@@ -254,6 +257,13 @@ class Sweep:
         waiting[:, 0] -= 1
         running: dict[Future[tuple[int, int]], None] = {}
         threads = self.steps.threads if self.many is None else self.many.visits
+        if threads == 1:
+            try:
+                for i, j in np.ndindex(*self.shape):
+                    self.pair.progress(self.grid.visit(*self._visit(i, j)).cells)
+            finally:
+                self._end_copies()
+            return
         pool = ThreadPoolExecutor(threads, thread_name_prefix="plait")
         try:
             running[pool.submit(self._visit, 0, 0)] = None
@@ -266,7 +276,10 @@ class Sweep:
                         running[pool.submit(self._visit, k, m)] = None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-            wait(self.copies)
+            self._end_copies()
+
+    def _end_copies(self) -> None:
+        wait(self.copies)
         for copy in self.copies:
             copy.result()
 
@@ -418,14 +431,46 @@ class _Pool:
         self.threads.shutdown(wait=True, cancel_futures=True)
 
 
+class KeptTiles:
+    """Tiles that several walks pass through: the second time all of their choices are made, and kept."""
+
+    def __init__(self) -> None:
+        self._passed: set[tuple[Sweep, int, int]] = set()
+        self._ready: dict[tuple[Sweep, int, int], _Ready] = {}
+        self._bytes = 0
+
+    def take(
+        self, sweep: Sweep, place: tuple[int, int], part_of: Callable[[], _Ready], whole: Callable[[], _Ready]
+    ) -> _Ready:
+        """A tile of a region, or the part of it that this walk may pass through."""
+        key = (sweep, *place)
+        if key not in self._passed:
+            self._passed.add(key)
+            return part_of()
+        found = self._ready.pop(key, None)
+        if found is None:
+            found = whole()
+            self._bytes += _choices_of(found)
+        self._ready[key] = found
+        while self._bytes > _KEPT_CHOICES and len(self._ready) > 1:
+            self._bytes -= _choices_of(self._ready.pop(next(iter(self._ready))))
+        return found
+
+
+def _choices_of(ready: _Ready) -> int:
+    return 0 if ready.bits is None else int(ready.bits.nbytes)
+
+
 class _Ahead:
     """Tiles of a region, made ready before the traceback comes to them.
 
     `sweep` has the region, with the edges of its tiles; without a pool nothing is made ready ahead.
     """
 
-    def __init__(self, pair: LongPair, steps: TileSteps, sweep: Sweep, pool: _Pool | None) -> None:
-        self.pair, self.steps, self.sweep, self.pool = pair, steps, sweep, pool
+    def __init__(
+        self, pair: LongPair, steps: TileSteps, sweep: Sweep, pool: _Pool | None, kept: KeptTiles | None
+    ) -> None:
+        self.pair, self.steps, self.sweep, self.pool, self.kept = pair, steps, sweep, pool, kept
         self.pair_ahead = pair if pool is None else pool.for_a_while(pair)
         self.waiting: dict[tuple[int, int], Future[_Ready]] = {}
 
@@ -439,7 +484,10 @@ class _Ahead:
         if found is not None:
             return found.result()
         tile = grid.tile(i, j)
-        return self._make(self.pair, i, j, tile._replace(row_end=row + 1, column_end=column + 1))
+        part_of = partial(self._make, self.pair, i, j, tile._replace(row_end=row + 1, column_end=column + 1))
+        if self.kept is None:
+            return part_of()
+        return self.kept.take(self.sweep, (i, j), part_of, partial(self._make, self.pair, i, j, tile))
 
     def _look_ahead(self, i: int, j: int) -> None:
         assert self.pool is not None
@@ -477,11 +525,14 @@ class _Ahead:
 class Walk:
     """The traceback through a region, from the best cell to the border.
 
-    `best` is value, row and column of the end; for `cursor` and `runs` see `plait.dp.pairs.traceback.walk`.
+    `best` is value, row and column of the end; `kept` has tiles for several walks; for `cursor` and `runs`
+    see `plait.dp.pairs.traceback.walk`.
     """
 
-    def __init__(self, pair: LongPair, steps: TileSteps, best: NDArray[np.int64]) -> None:
-        self.pair, self.steps = pair, steps
+    def __init__(
+        self, pair: LongPair, steps: TileSteps, best: NDArray[np.int64], kept: KeptTiles | None = None
+    ) -> None:
+        self.pair, self.steps, self.kept = pair, steps, kept
         self.cursor = np.array([best[1], best[2], 0, best[0], 0], np.int64)
         self.runs = np.zeros((1024, 2), np.int64)
 
@@ -490,7 +541,7 @@ class Walk:
         region = sweep.grid.region
         cursor = self.cursor
         with self._pool() as pool:
-            ahead = _Ahead(self.pair, self.steps, sweep, pool)
+            ahead = _Ahead(self.pair, self.steps, sweep, pool, self.kept)
             while cursor[2] != DONE and cursor[0] >= region.row and cursor[1] >= region.column:
                 ready = ahead.take(int(cursor[0]), int(cursor[1]))
                 if ready.sweep is None:

@@ -72,7 +72,8 @@ def was_chosen(place: Any, bits: Any, row: Any, column: Any, choice: Any) -> Any
 
 
 @shared
-def _write(runs: Any, cursor: Any, operation: int, length: int) -> None:
+def write_run(runs: Any, cursor: Any, operation: int, length: int) -> None:
+    """Write columns of an alignment behind the run at hand, or as the next one."""
     last = cursor[4] - 1
     if last >= 0 and runs[last, 0] == operation:
         runs[last, 1] += length
@@ -91,7 +92,7 @@ def _leave_cell(place: Any, bits: Any, costs: Any, cursor: Any, runs: Any) -> No
         cursor[3] -= costs.matrix[costs.query[row], costs.target[column]]
         cursor[0] = row - 1
         cursor[1] = column - 1
-        _write(runs, cursor, 0, 1)
+        write_run(runs, cursor, 0, 1)
     elif was_chosen(place, bits, row, column, 1):
         cursor[2] = 1
     else:
@@ -122,11 +123,11 @@ def walk(place: Any, bits: Any, costs: Any, cursor: Any, runs: Any) -> None:
         if state == 0:
             _leave_cell(place, bits, costs, cursor, runs)
         elif state == 1:
-            _write(runs, cursor, 1, 1)
+            write_run(runs, cursor, 1, 1)
             cursor[1] -= 1
             cursor[2] = 3
         elif state == 2:
-            _write(runs, cursor, 2, 1)
+            write_run(runs, cursor, 2, 1)
             cursor[0] -= 1
             cursor[2] = 4
         else:
@@ -143,10 +144,10 @@ def close_at_border(free_query: bool, free_target: bool, cursor: Any, runs: Any)
     if cursor[2] == 5:
         return
     if cursor[0] >= 0 and not free_query:
-        _write(runs, cursor, 2, cursor[0] + 1)
+        write_run(runs, cursor, 2, cursor[0] + 1)
         cursor[0] = -1
     if cursor[1] >= 0 and not free_target:
-        _write(runs, cursor, 1, cursor[1] + 1)
+        write_run(runs, cursor, 1, cursor[1] + 1)
         cursor[1] = -1
     cursor[2] = 5
 

@@ -161,14 +161,22 @@ def check_file_size(path: str | os.PathLike[str], layout: CubeLayout, found: int
 
 
 class CubeFile(FileCube):
-    """A cube in a file of plain samples; FormatError if it cannot be read or its size does not match."""
+    """A cube in a file of plain samples; FormatError if it cannot be read or its size does not match.
 
-    def __init__(self, path: str | os.PathLike[str], layout: CubeLayout) -> None:
+    With `longer` there may be more bytes behind the samples, of which a note tells.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], layout: CubeLayout, *, longer: bool = False) -> None:
         super().__init__(path, layout, ahead=layout.axes[0] != "y")
         with input_errors(path):
             self._file = open(path, "rb", buffering=0)  # noqa: SIM115  # closed by close()
         try:
-            check_file_size(path, layout, os.fstat(self._file.fileno()).st_size)
+            size = os.fstat(self._file.fileno()).st_size
+            if longer and size > layout.file_bytes:
+                more = f"{size - layout.file_bytes:,} bytes behind the samples that its header tells of"
+                self.notes = (f"{more} are not kept: it may be of more lines or bands",)
+            else:
+                check_file_size(path, layout, size)
         except BaseException:
             self._file.close()
             raise
@@ -326,7 +334,7 @@ def _plain(
     **metadata: str,
 ) -> InputCube:
     """A cube in a file of plain samples."""
-    source = CubeFile(path, layout)
+    source = CubeFile(path, layout, longer=form == "envi")
     try:
         with open(path, "rb") as file:
             # One byte too many is refused.
@@ -401,7 +409,7 @@ class RowWriter(WholeOrNot):
         self._waiting: list[NDArray[Any]] = []
 
     def write_rows(self, rows: NDArray[Any]) -> None:
-        """Append rows of integers, shape (rows, columns, bands); they are copied.
+        """Append rows, shape (rows, columns, bands); they are copied.
 
         InvalidInput if the shape is another, there are too many rows, or a sample does not fit the type of
         the file; FormatError if the file cannot be written.
@@ -488,10 +496,10 @@ class LibraryWriter(RowWriter):
 
 def _check_range(rows: NDArray[Any], kind: np.dtype[Any]) -> None:
     """Refuse samples that a type cannot hold, which a conversion would change without a word."""
-    if rows.dtype.kind not in "iu":
-        raise InvalidInput("rows", found=f"samples of type {rows.dtype}", expected="integers")
     if not rows.size or np.can_cast(rows.dtype, kind):
         return
+    if {rows.dtype.kind, kind.kind} - {*"iu"}:
+        raise InvalidInput("rows", found=f"samples of type {rows.dtype}", expected=f"those of {kind.name}")
     limits = np.iinfo(kind)
     for value in (int(rows.min()), int(rows.max())):
         if not limits.min <= value <= limits.max:

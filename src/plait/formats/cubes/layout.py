@@ -26,20 +26,31 @@ _MOST = 65536
 _MOST_BYTES = 4
 
 
-def check_sample_type(kind: np.dtype[Any], what: str = "samples") -> None:
-    """InvalidInput if samples are not integers of 8, 16 or 32 bits; it says what can be done.
+#: What to do where a library has made floating-point numbers of integers.
+UNCONVERTED: Final = (
+    "if they were integers in the file, open it without conversion: in SPy open_memmap() in the place of "
+    "load(), in xarray mask_and_scale=False, in rioxarray masked=False"
+)
 
-    `what` holds the samples, for the message.
+
+def check_sample_type(kind: np.dtype[Any], what: str = "samples", *, standard: bool = False) -> None:
+    """InvalidInput if samples can be no cube; it says what can be done.
+
+    `what` holds the samples, for the message. With `standard` they have to be integers of 8, 16 or 32 bits,
+    otherwise also those of 64 bits and floating-point numbers of 32 and 64.
     """
     expected = "integers of 8, 16 or 32 bits"
+    if not standard:
+        if kind.kind not in "iuf" or (kind.kind == "f" and kind.itemsize not in (4, 8)):
+            expected = "integers, or floating-point numbers of 32 or 64 bits"
+            raise InvalidInput(what, found=f"values of type {kind.name}", expected=expected)
+        return
     if kind.kind == "f":
         raise InvalidInput(
             what,
             found=f"floating-point numbers ({kind.name})",
             expected=expected,
-            hint="if they were integers in the file, open it without conversion: in SPy open_memmap() in the "
-            "place of load(), in xarray mask_and_scale=False, in rioxarray masked=False; otherwise scale and "
-            "round them yourself, such as reflectance x 10,000 to int16",
+            hint=f"{UNCONVERTED}; otherwise scale and round them yourself, such as reflectance x 10,000",
         )
     if kind.kind in "iu" and kind.itemsize > _MOST_BYTES:
         hint = "if the values fit, convert them, such as with astype('int32')"
@@ -85,7 +96,7 @@ class CubeLayout:
 
     `rows`, `columns` and `bands` are each from 1 to 65,536. `dtype` has the byte order of the file. `axes`
     are y (rows), x (columns) and z (bands), slowest first: ``"yxz"`` is BIP. `offset` is the bytes before the
-    first sample. InvalidInput if a size is out of range, or that type cannot be coded without loss.
+    first sample. InvalidInput if a size is out of range, or there are no such samples.
     """
 
     rows: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import threading
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -122,6 +123,15 @@ def _walk(group: Any, before: str = "") -> list[tuple[str, Any]]:
     return found
 
 
+def _groups(group: Any, path: str = "") -> dict[str, Any]:
+    """Dimensions and attributes of a group and those in it, by path; those of the file by an empty one."""
+    sizes = {name: one.size for name, one in group.dimensions.items()}
+    found = {path: {"dimensions": sizes, "attributes": _attributes(group) if path else {}}}
+    for name, inner in group.groups.items():
+        found |= _groups(inner, f"{path}/{name}".strip("/"))
+    return found
+
+
 def _metadata(file: Any, cube: Any, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     others, left_out = {}, []
     for key, variable in _walk(file):
@@ -131,17 +141,18 @@ def _metadata(file: Any, cube: Any, name: str) -> tuple[dict[str, Any], tuple[st
         if kind is None or kind.kind not in "iufS" or variable.size * kind.itemsize > _MOST_KEPT:
             left_out.append(key)
             continue
-        others[key.rpartition("/")[2]] = {
+        others[key] = {
             "dimensions": list(variable.dimensions),
             "attributes": _attributes(variable),
             "values": _packed(np.asarray(variable[...])),
             "shape": list(variable.shape),
         }
     found = {
-        "variable": name.strip("/").rpartition("/")[2],
+        "variable": name.strip("/"),
         "dimensions": list(cube.dimensions),
         "attributes": _attributes(cube),
         "global": _attributes(file),
+        "groups": _groups(file),
         "filters": {key: value for key, value in (cube.filters() or {}).items() if key in _FILTERS},
         "others": others,
     }
@@ -193,23 +204,36 @@ class NetCdfWriter(LibraryWriter):
         file = self._file
         names = {"y": "y", "x": "x", "z": "band"}
         dimensions = found.get("dimensions", [names[axis] for axis in self.layout.axes])
-        for name, size in zip(dimensions, self.layout.shape, strict=True):
-            file.createDimension(name, size)
+        for path, told in found.get("groups", {}).items():
+            group = file.createGroup(path) if path else file
+            for name, size in told["dimensions"].items():
+                group.createDimension(name, size)
+            group.setncatts({key: _attribute(value) for key, value in told["attributes"].items()})
+        variable_name = found.get("variable", "cube")
+        self._make_room(variable_name, dimensions, self.layout.shape)
         file.setncatts({key: _attribute(value) for key, value in found.get("global", {}).items()})
         for name, one in found.get("others", {}).items():
-            for dimension, size in zip(one["dimensions"], one["shape"], strict=True):
-                if dimension not in file.dimensions:
-                    file.createDimension(dimension, size)
+            self._make_room(name, one["dimensions"], one["shape"])
             values = _unpacked(one["values"])
             variable = self._create(name, values.dtype, one["dimensions"], one["attributes"])
             variable[...] = values.reshape(one["shape"])
         self._variable = self._create(
-            found.get("variable", "cube"),
+            variable_name,
             self.dtype,
             dimensions,
             found.get("attributes", {}),
             **{name: found["filters"][name] for name in _FILTERS if name in found.get("filters", {})},
         )
+
+    def _make_room(self, name: str, dimensions: list[str], shape: Sequence[int]) -> None:
+        """Dimensions of a variable, which its group or one around it may have already."""
+        group = self._file.createGroup(path) if (path := name.rpartition("/")[0]) else self._file
+        for dimension, size in zip(dimensions, shape, strict=True):
+            around = group
+            while around is not None and dimension not in around.dimensions:
+                around = around.parent
+            if around is None:
+                group.createDimension(dimension, size)
 
     def _create(
         self,

@@ -26,7 +26,7 @@ _VERSION = 1
 #: Bytes before the first sample that are kept.
 MOST_PREFIX: Final = 1 << 24
 _EXPECTED: Final = "the description of a cube, by plait"
-_TYPES: Final = re.compile(r"[<>=|]?[iu][124]")
+_TYPES: Final = re.compile(r"[<>=|]?([iu][1248]|f[48])")
 #: No description is larger: a prefix, a header, and the variables beside a cube.
 _MOST_BYTES: Final = 1 << 28
 
@@ -64,7 +64,8 @@ class CubeOrigin:
 
     `format` is envi, npy, raw, geotiff, netcdf or array. `names` are those of its files, data and header,
     without folders. `header` is the ENVI header, a character for each byte (Latin-1), or empty. `prefix` is
-    the bytes before the first sample. `metadata` is what else the format has, ready for JSON.
+    the bytes before the first sample. `metadata` is what else the format has, ready for JSON. `mapping` says
+    how samples became the integers of the stream, see `plait.hyperspectral.mapping`; empty: they are those.
     """
 
     format: str
@@ -73,6 +74,7 @@ class CubeOrigin:
     header: str = ""
     prefix: bytes = b""
     metadata: dict[str, Any] = field(default_factory=dict)
+    mapping: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.prefix) > MOST_PREFIX:
@@ -96,6 +98,8 @@ class CubeOrigin:
         }
         if self.header:
             found["header"] = self.header
+        if self.mapping:
+            found["mapping"] = self.mapping
         if self.prefix:
             found["prefix"] = base64.b64encode(self.prefix).decode("ascii")
         return found
@@ -109,7 +113,7 @@ class CubeOrigin:
             raise FormatError(path, found=f"{reprlib.repr(what)} content", expected=expected)
         dtype = _field(found, "dtype", str, path)
         if not _TYPES.fullmatch(dtype):
-            raise FormatError(path, found=f"dtype {dtype!r}", expected="integers of 8, 16 or 32 bits")
+            raise FormatError(path, found=f"dtype {dtype!r}", expected="a type of samples")
         names = _field(found, "names", dict, path)
         if not all(isinstance(name, str) for name in names.values()):
             raise FormatError(path, found=f"names: {reprlib.repr(names)}", expected="names of files")
@@ -126,6 +130,7 @@ class CubeOrigin:
                 header=_field(found, "header", str, path, ""),
                 prefix=base64.b64decode(_field(found, "prefix", str, path, ""), validate=True),
                 metadata=_field(found, "metadata", dict, path),
+                mapping=_field(found, "mapping", dict, path, {}),
             )
             # Each character is one byte.
             origin.header.encode("latin-1")

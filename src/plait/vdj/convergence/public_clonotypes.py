@@ -26,7 +26,7 @@ from plait.vdj.calls import ClonotypeKey
 from plait.vdj.convergence.claims import answer, number, percent, whole
 from plait.vdj.convergence.settings import StudySettings
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.repertoires.expected import GenerationSettings
+from plait.vdj.repertoires.expected import KNOWN, GenerationSettings
 from plait.vdj.repertoires.sharing import SharingSummary, share_files
 
 #: False discovery rate at which a clonotype is called more public than expected.
@@ -55,6 +55,9 @@ def write_pairs(clonotypes: pa.Table, pairs: pa.Table, path: Path) -> None:
         "subject_id": pairs["subject"],
         "duplicate_count": pc.coalesce(pairs["duplicate_count"], pairs["rows"]) if counted else pairs["rows"],
     }
+    columns |= {
+        name: clonotypes[name].take(pa.array(of)) for name in KNOWN if name in clonotypes.column_names
+    }
     with AtomicFile(path, durable=False) as file, output_errors(path):
         arrow_parquet.write_table(pa.table(columns), file.stream, compression="lz4")
 
@@ -73,16 +76,23 @@ def public_clonotypes(
     settings: StudySettings,
     model: RecombinationModel | None,
     *,
+    sources: Sequence[Path] | None = None,
     executor: Executor,
     progress: Callable[[Progress], None],
 ) -> PublicClonotypes:
     """Tell who shares what in pairs that were put aside, and write all clonotypes, in bounded memory.
 
-    `output` is Parquet in a folder of the study's own; beside it rows are put aside meanwhile.
+    `output` is Parquet in a folder of the study's own; beside it rows are put aside meanwhile. `sources` are
+    the files that the pairs were made from. Where clonotypes are the same here and there, their probabilities
+    are.
     """
     chosen, key = settings.sharing, ClonotypeKey.named(settings.sharing.key)
     if model is not None and settings.model_calls == "ignore":
         key = key._replace(v=False, j=False)
+    same = not key.acids and key.v == key.j == (settings.model_calls == "use")
+    known = (
+        KNOWN if same and model is not None and KNOWN[0] in arrow_parquet.read_schema(pairs[0]).names else ()
+    )
     wanted = replace(chosen, key=str(key), list_subjects=True)
     generation = None if model is None else GenerationSettings(model=model, seed=settings.seed, device="cpu")
     told = share_files(
@@ -93,6 +103,8 @@ def public_clonotypes(
         overlap=output.with_name("overlap.parquet"),
         executor=executor,
         progress=progress,
+        sources=sources,
+        known=known,
     )
     found = PublicClonotypes(facts=_facts(told, settings))
     assert told.overlaps is not None and told.sets is not None

@@ -28,6 +28,7 @@ from plait.formats.compression import (
     unchanged,
 )
 from plait.formats.layouts import AUTO, LayoutChoice
+from plait.formats.parquet import PARTITION
 from plait.formats.rearrangements import open_rearrangements
 from plait.formats.sheets import Sample, sample_name
 from plait.run.executor import Executor
@@ -327,6 +328,9 @@ def _stored_facts(path: Path) -> dict[str, Any] | None:
     try:
         schema = arrow_parquet.read_schema(path)
         metadata = schema.metadata or {}
+        if PARTITION in metadata:
+            # Files of a dataset that lack a column are no tables of their own.
+            return None
         return {
             "provenance": parse_json(metadata[_PROVENANCE], path, expected="how it was made"),
             "layout": parse_json(metadata[_LAYOUT], path, expected="a layout"),

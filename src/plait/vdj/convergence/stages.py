@@ -795,7 +795,9 @@ class Stages:
                 self.report(StudyProgress("grouping clonotypes", number, dealt.parts))
         return found
 
-    def share(self, parts: int, model: RecombinationModel | None) -> PublicClonotypes:
+    def share(
+        self, samples: Sequence[CountedSample], parts: int, model: RecombinationModel | None
+    ) -> PublicClonotypes:
         """Who shares what, and what more than generation explains, from the pairs that were put aside."""
         put_aside = self.folder.parts / self.folder.sharing.name
         with self.timed("sharing"):
@@ -804,6 +806,7 @@ class Stages:
                 put_aside,
                 self.settings,
                 model,
+                sources=[sample.source for sample in samples],
                 executor=self.executor,
                 progress=lambda state: self.report(
                     StudyProgress("comparing subjects", state.bytes_read, state.total_bytes)

@@ -314,7 +314,7 @@ class _Run(Stages):
             pgen = PgenColumns(model=model, calls=settings.model_calls, folder=self.folder.counts)
         duplicates = any(sample.duplicate_count is not None for sample in samples)
         grouped = self.group(dealt, predictors, duplicate_count=duplicates, pgen=pgen)
-        shared = self.share(dealt.parts, model)
+        shared = self.share(samples, dealt.parts, model)
         self._write_tables(grouped, dealt, subjects, shared)
         if predictors is not None:
             self._regress(grouped, predictors)

@@ -26,6 +26,7 @@ from plait.vdj.germline.germline_set import (
     Segment,
     assemble,
     clean_sequence,
+    gene_of,
     parse_functionality,
 )
 
@@ -263,13 +264,14 @@ def _codon(sequence: str, anchor: int) -> str:
 
 
 class _Pending(NamedTuple):
-    """An allele before its anchor is known."""
+    """An allele before its anchor is known; `motif` tells whether a motif may be that of a J."""
 
     allele: Allele
     offset: int
     j_cdr3_end: int | None
     j_source: AnchorSource
     note: str | None
+    motif: bool
 
     def j_anchor(self, reading: _JReading) -> int | None:
         """The anchor that the file gives under a reading, perhaps outside of the sequence."""
@@ -297,21 +299,35 @@ def _pending(record: Record, segment: Segment) -> _Pending:
     if ours:
         functionality = ours.text("functionality", default="")
     known = parse_functionality(functionality or "")
-    allele = with_found_anchor(segment, name, coding, known, aliases=record.names("aliases"))
     anchor, source, note = _v_anchor(record, coding) if segment == "V" else (None, None, None)
-    stated = ours.text("anchor_source", default="") if ours else ""
-    if stated == "none":
-        allele = replace(allele, anchor=None, anchor_source="none")
-    elif anchor is not None and source is not None:
+    j_cdr3_end = record.integer("j_cdr3_end") if segment == "J" else None
+    gene, origin, stated = (
+        ours.text(key, default="") if ours else "" for key in ("gene", "source", "anchor_source")
+    )
+    allele = Allele(
+        name=name,
+        gene=gene or gene_of(name),
+        segment=segment,
+        sequence=coding,
+        functionality=known,
+        aliases=record.names("aliases"),
+        source=origin,
+    )
+    if anchor is not None and source is not None and stated != "none":
         allele = replace(allele, anchor=anchor, anchor_source=_STATED.get(stated, source))
-    if ours:
-        gene, origin = (ours.text(key, default="") for key in ("gene", "source"))
-        allele = replace(allele, gene=gene or allele.gene, source=origin)
+    elif stated != "none" and j_cdr3_end is None:
+        # To look for a motif takes longer than everything else that is done here.
+        allele = _with_motif(allele)
     regions = _v_regions(record, coding) if segment == "V" else None
     if regions is not None and regions[-1] <= (-1 if allele.anchor is None else allele.anchor):
         allele = replace(allele, regions=regions)
-    j_cdr3_end = record.integer("j_cdr3_end") if segment == "J" else None
-    return _Pending(allele, offset, j_cdr3_end, _STATED.get(stated, "given"), note)
+    return _Pending(allele, offset, j_cdr3_end, _STATED.get(stated, "given"), note, stated != "none")
+
+
+def _with_motif(allele: Allele) -> Allele:
+    """The allele with the anchor that a motif of its sequence tells."""
+    found = with_found_anchor(allele.segment, allele.name, allele.sequence, allele.functionality)
+    return replace(allele, anchor=found.anchor, anchor_source=found.anchor_source)
 
 
 def _with_j_anchor(pending: _Pending, reading: _JReading) -> tuple[Allele, str | None]:
@@ -319,6 +335,7 @@ def _with_j_anchor(pending: _Pending, reading: _JReading) -> tuple[Allele, str |
     if anchor is None:
         return allele, None
     if not 0 <= anchor <= len(allele.sequence) - 3:
+        allele = _with_motif(allele) if pending.motif else allele
         return allele, f"j_cdr3_end of {allele.name} lies outside its sequence"
     return replace(allele, anchor=anchor, anchor_source=pending.j_source), None
 

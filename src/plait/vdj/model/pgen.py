@@ -21,6 +21,7 @@ from plait.devices.target import check_device, resolve, used_devices
 from plait.dp.chain.launches import WEIGHTS, WeighBatch
 from plait.errors import FormatError, InvalidInput
 from plait.formats.layouts import AUTO, LayoutChoice
+from plait.formats.tables import ONE_FILE, PartSettings
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import FinishedRun, Progress, RowRun, RowWork, asked_where_done, run_rows
 from plait.types import Provenance, Tabular
@@ -617,7 +618,7 @@ class BlockPosteriors(PgenWork):
 PgenOf: TypeAlias = Literal["auto", "nt", "aa", "nt,aa", "motif"]
 
 #: Rows in a block: enough that its thread is busy for some tenths of a second.
-_BLOCK_ROWS: Final = 1 << 14
+_BLOCK_ROWS: Final = 1 << 15
 _FEWEST_ROWS: Final = 1 << 10
 #: The same where a GPU computes: enough that it is worth a copy.
 _GPU_ROWS: Final = 1 << 16
@@ -640,6 +641,7 @@ def pgen_files(
     resume: bool = False,
     device: str = "auto",
     progress: Callable[[Progress], None] | None = None,
+    parts: PartSettings = ONE_FILE,
 ) -> FinishedRun[PgenTotals]:
     """Write tables with the generation probabilities of all their rows.
 
@@ -652,7 +654,8 @@ def pgen_files(
     inputs
         AIRR Rearrangement tables (TSV, plain or compressed, or Parquet), or of another `layout`.
     output
-        The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``.
+        The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``; or a folder of parts, whose name ends
+        in a slash.
     model
         The model.
     of
@@ -678,7 +681,9 @@ def pgen_files(
         As for `plait.vdj.model.GenerationProbability`; one of the machine that computes. Values of a GPU are
         within 1e-12 of those of the CPU, relative.
     progress
-        Called after every block.
+        Called after every block or part.
+    parts
+        How a folder of parts is cut.
 
     Raises
     ------
@@ -706,7 +711,7 @@ def pgen_files(
     locus = model.v[0].name if model.v else ""
     identity = IdentityLimit.of(min_v_identity, locus, table.columns, table.reader.schema.names)
     work = BlockPgen(model, table.places, _kinds(table, of, inputs[0]), device, identity, log10)
-    return _run(table, work, inputs, output, executor, resume, progress)
+    return _run(table, work, inputs, output, executor, resume, progress, parts)
 
 
 def posterior_files(
@@ -720,6 +725,7 @@ def posterior_files(
     executor: Executor | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    parts: PartSettings = ONE_FILE,
 ) -> FinishedRun[PgenTotals]:
     """Write tables with what all scenarios of each row have in common.
 
@@ -738,7 +744,7 @@ def posterior_files(
         fewest_rows=_FEWEST_ROWS // 4,
     )
     work = BlockPosteriors(model, table.places)
-    return _run(table, work, inputs, output, executor, resume, progress)
+    return _run(table, work, inputs, output, executor, resume, progress, parts)
 
 
 def _run(
@@ -749,6 +755,7 @@ def _run(
     executor: Executor,
     resume: bool,
     progress: Callable[[Progress], None] | None,
+    parts: PartSettings,
 ) -> FinishedRun[PgenTotals]:
     rows = RearrangementRows(table.reader.schema, work.schema)
     with table.reader as reader:
@@ -761,6 +768,7 @@ def _run(
             rows=rows,
             summary=PgenTotals({kind: PgenSummary() for kind in work.kinds}),
             output=output,
+            parts=parts,
             most=_MOST_BLOCKS,
             metadata={"layout": reader.layout.name},
             key={"columns": rows.schema.names},

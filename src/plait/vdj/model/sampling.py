@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,11 @@ from plait._version import __version__
 from plait.dp.chain.sample import FIELDS, AliasTables, ChainDraws, DrawOutput, draw_kernel
 from plait.errors import InvalidInput
 from plait.formats.checkpoints import Checkpoint, digest_of
-from plait.formats.tables import TableWriter
+from plait.formats.datasets import Folder, PartFile, Parts, PartWriter, is_dataset, rows_of_part
+from plait.formats.tables import ONE_FILE, PartSettings, TableWriter, check_one_file
+from plait.run.datasets import DatasetRun, WorkedPart, open_dataset
 from plait.run.executor import Executor, LocalExecutor
-from plait.run.rows import Kept, Remade, kept_results, kept_table
+from plait.run.rows import Kept, Remade, kept_results, kept_table, metadata_of
 from plait.settings import package_digest
 from plait.types import Provenance, Tabular
 from plait.vdj.airr import completed, lacking
@@ -267,6 +269,35 @@ class BlockDraws(Remade):
         return pa.record_batch([*rows.columns, *completed(rows, lacking(own), 0)], schema=self.schema)
 
 
+class DrawnPart(NamedTuple):
+    """Part `number` of a dataset, of which only so many rows are wanted."""
+
+    number: int
+    most: int | None = None
+
+
+@dataclass(frozen=True)
+class PartOfDraws(Remade):
+    """Draws the blocks of a part, `blocks` of them, and writes it wherever it is called."""
+
+    draws: BlockDraws
+    blocks: int
+    parts: Parts
+    folder: Folder
+
+    def __call__(self, part: DrawnPart) -> WorkedPart:
+        """Write a part; its totals are the number of its last draw."""
+        writer, last = PartWriter(part.number, self.parts), -1
+        for block in range(part.number * self.blocks, (part.number + 1) * self.blocks):
+            rows = self.draws(block)
+            if part.most is not None:
+                rows = rows.slice(0, part.most - writer.rows)
+            if rows.num_rows:
+                writer.write(rows)
+                last = int(rows["sequence_id"][-1].as_py())
+        return WorkedPart(writer.finish(self.folder), writer.rows, last)
+
+
 def _schema(model: RecombinationModel) -> pa.Schema:
     ends = [end for end in END_COLUMNS if model.d or not end[0].startswith("d")]
     text = ["sequence_id", "junction", "junction_aa", "v_call", *(["d_call"] if model.d else []), "j_call"]
@@ -302,7 +333,7 @@ class GeneratedFile:
     `resumed_blocks` were taken over from the run that was stopped.
     """
 
-    output: Path
+    output: Path | str
     rows: int
     drawn: int
     resumed_blocks: int
@@ -319,6 +350,7 @@ def generate_file(
     executor: Executor | None = None,
     resume: bool = False,
     progress: Callable[[int], None] | None = None,
+    parts: PartSettings = ONE_FILE,
 ) -> GeneratedFile:
     """Write a table of junctions drawn from a model.
 
@@ -331,7 +363,8 @@ def generate_file(
     model
         The model.
     output
-        The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``.
+        The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``; or a folder of parts, whose name ends
+        in a slash.
     count
         Rows.
     seed
@@ -345,7 +378,9 @@ def generate_file(
     resume
         Take over the blocks that a stopped run with the same model and parameters has made.
     progress
-        Called after every block with the number of rows so far.
+        Called after every block or part with the number of rows so far.
+    parts
+        How a folder of parts is cut; `part_rows` are draws, kept or not.
 
     Raises
     ------
@@ -363,12 +398,19 @@ def generate_file(
     work = BlockDraws(model, seed, productive, _BLOCK_DRAWS)
     provenance = _provenance(model, seed, count, productive)
     key = {"provenance": provenance, "draws": _BLOCK_DRAWS, "sources": package_digest()}
+    if is_dataset(output):
+        made = Parts(work.schema, metadata_of({"provenance": provenance}), parts.partition).check()
+        blocks = max(1, rows_of_part(parts) // _BLOCK_DRAWS)
+        with open_dataset(output, made, key={**key, "part_blocks": blocks}, resume=resume) as run:
+            part = PartOfDraws(work, blocks, made, run.output.folder)
+            return _write_parts(run, part, executor, count, progress)
+    check_one_file(output, parts)
     with kept_table(
         output, work.schema, partial(_blocks, executor, work), told={"provenance": provenance}, key=key,
         resume=resume,
     ) as (writer, results, checkpoint):  # fmt: skip
         resumed = len(checkpoint.blocks())
-        drawn = _write(results, writer, count, model.name, progress)
+        drawn = _write(results, writer, count, model, progress)
     checkpoint.remove()
     return GeneratedFile(output=Path(output), rows=count, drawn=drawn, resumed_blocks=resumed)
 
@@ -377,7 +419,7 @@ def _write(
     blocks: Generator[pa.RecordBatch, None, None],
     writer: TableWriter,
     count: int,
-    name: str,
+    model: RecombinationModel,
     progress: Callable[[int], None] | None,
 ) -> int:
     """Write the first rows of blocks; returns the number of draws that were made for them."""
@@ -386,7 +428,7 @@ def _write(
         batch = next(blocks)
         empty = 0 if batch.num_rows else empty + 1
         if empty == _MOST_EMPTY:
-            raise InvalidInput("model", found=f"{name!r}, which makes no such junction", expected="one")
+            raise _no_such(model)
         batch = batch.slice(0, count - writer.rows)
         if batch.num_rows:
             writer.write(batch)
@@ -396,8 +438,48 @@ def _write(
     return drawn
 
 
+def _write_parts(
+    run: DatasetRun, work: PartOfDraws, executor: Executor, count: int, progress: Callable[[int], None] | None
+) -> GeneratedFile:
+    """Write the parts with the first rows."""
+    files: list[PartFile] = []
+    rows = empty = drawn = 0
+    resumed = len(run.checkpoint.blocks())
+    draws = work.blocks * _BLOCK_DRAWS
+    results = run.results(
+        executor,
+        work,
+        map(DrawnPart, itertools.count()),
+        digest=lambda part: digest_of(),
+        named=lambda _, part: f"draws {part.number * draws} to {(part.number + 1) * draws - 1}",
+        most=_MOST_BLOCKS,
+    )
+    with closing(results):
+        for number in itertools.count():
+            if rows >= count:
+                break
+            found = next(results)
+            empty = 0 if found.rows else empty + work.blocks
+            if empty >= _MOST_EMPTY:
+                raise _no_such(work.draws.model)
+            if rows + found.rows > count:
+                found = work(DrawnPart(number, count - rows))
+            files += found.files
+            rows += found.rows
+            drawn = found.totals + 1 if found.rows else drawn
+            if progress is not None:
+                progress(rows)
+    run.finish(files, None)
+    folder = f"{os.fspath(run.output.path)}/"
+    return GeneratedFile(output=folder, rows=rows, drawn=drawn, resumed_blocks=resumed)
+
+
+def _no_such(model: RecombinationModel) -> InvalidInput:
+    return InvalidInput("model", found=f"{model.name!r}, which makes no such junction", expected="one")
+
+
 def _blocks(
-    executor: Executor, work: BlockDraws, checkpoint: Checkpoint
+    executor: Executor, work: BlockDraws, checkpoint: Checkpoint, table: TableWriter
 ) -> Generator[pa.RecordBatch, None, None]:
     kept: Kept[int, pa.RecordBatch] = Kept(
         checkpoint=checkpoint,

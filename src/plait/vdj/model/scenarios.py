@@ -28,6 +28,7 @@ from plait.dp.chain.best import (
 from plait.dp.chain.graphs import taken
 from plait.errors import InvalidInput
 from plait.formats.layouts import AUTO, LayoutChoice
+from plait.formats.tables import ONE_FILE, PartSettings
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import FinishedRun, Progress, RowRun, RowWork, run_rows
 from plait.vdj.calls import RowTotals, as_column
@@ -449,6 +450,7 @@ def scenario_files(
     executor: Executor | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    parts: PartSettings = ONE_FILE,
 ) -> FinishedRun[ScenarioSummary]:
     """Write the most probable scenarios of all rows of tables, one row per scenario.
 
@@ -457,7 +459,7 @@ def scenario_files(
 
     Parameters
     ----------
-    inputs, output, model, calls, layout, threads, executor, resume, progress
+    inputs, output, model, calls, layout, threads, executor, resume, progress, parts
         As for `plait.vdj.model.pgen.pgen_files`.
     best
         Most scenarios of a row.
@@ -487,6 +489,7 @@ def scenario_files(
             rows=ScenarioRows(table),
             summary=ScenarioSummary(),
             output=output,
+            parts=parts,
             most=_MOST_BLOCKS,
         )
         return run_rows(run, executor, resume=resume, progress=progress)
@@ -496,9 +499,10 @@ class ScenarioRows:
     """A row per scenario, behind the number of its input row, its name and its junction."""
 
     renamed = None
+    result = None
 
     def __init__(self, table: JunctionTable) -> None:
-        self._table = table
+        self._columns, self._places = table.columns, table.places
         self._names = table.reader.roles.get("sequence_id")
         own = [("record", pa.int64()), ("sequence_id", pa.string()), ("junction", pa.string())]
         self.schema = pa.schema([*own, *list(_FOUND)[1:]])
@@ -508,5 +512,6 @@ class ScenarioRows:
         row = result["row"]
         record = first + np.asarray(row, np.int64)
         names = pa.nulls(block.num_rows) if self._names is None else block[self._names]
-        own = [pa.array(record), names.cast(pa.string()).take(row), self._table.nucleotides(block).take(row)]
+        junctions = self._places.texts(block.select(self._columns).columns)
+        own = [pa.array(record), names.cast(pa.string()).take(row), junctions.take(row)]
         return pa.record_batch([*own, *result.columns[1:]], schema=self.schema)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
@@ -21,19 +22,21 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.atomic import AtomicFile, output_errors, write_json
 from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
 from plait.formats.compression import read_ahead
+from plait.formats.datasets import Folder, PartFile, Parts, PartWriter, beside, is_dataset, rows_of_part
 from plait.formats.fastq import ReadBlock
 from plait.formats.reads import ReadFiles, ReadItem, open_reads
 from plait.formats.sheets import SampleSheet
-from plait.formats.tables import TableWriter, open_table
+from plait.formats.tables import ONE_FILE, PartSettings, TableWriter, open_table
+from plait.run.datasets import WorkedPart, open_dataset
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import Kept, Progress, Remade, asked_where_done, kept_results
 from plait.settings import package_digest
 from plait.vdj.germline import GermlineSet
 from plait.vdj.reads.annotator import ReadAnnotator, ReadSummary
-from plait.vdj.reads.rearrangements import STATUSES, AnnotationSettings, schema_of
+from plait.vdj.reads.file_reports import FileReport, total_of, write_reports
+from plait.vdj.reads.rearrangements import AnnotationSettings, schema_of
 
 #: Bytes of reads or rows that wait in memory to be sorted or collapsed; the peak is about six times that.
 _WAITING_BYTES = 8 << 20
@@ -230,104 +233,6 @@ def _told(facts: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {text!r}" for name, text in facts.items()) or "nothing"
 
 
-_TOP_GENES = 3
-_SHARES = 6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileReport:
-    """What became of the reads of one file, or of two files of mates.
-
-    `input` says what was unusual about the files: duplicate_names, empty_reads, dots and so on. `clonotypes`
-    are those of the repertoire, if they were counted.
-    """
-
-    path: str
-    mate_path: str | None
-    repertoire_id: str
-    summary: ReadSummary
-    input: Mapping[str, int | bool]
-    clonotypes: int | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON."""
-        facts = {
-            "path": self.path,
-            "mate_path": self.mate_path,
-            "repertoire_id": self.repertoire_id,
-            "input": dict(self.input),
-            "clonotypes": self.clonotypes,
-        }
-        return facts | self.summary.as_dict(STATUSES)
-
-    def row(self) -> dict[str, str]:
-        """The same as cells of a table, with the most frequent genes and the shares of statuses."""
-        counts = self.summary
-        found: dict[str, Any] = {
-            "repertoire_id": self.repertoire_id,
-            "path": self.path,
-            "mate_path": self.mate_path,
-            "reads": counts.reads,
-            "merged_pairs": counts.merged_pairs,
-            "sequences": counts.sequences,
-            "rows": counts.rows,
-            "mean_length": counts.mean_length,
-            "mean_quality": counts.mean_quality,
-            "duplicate_names": self.input["duplicate_names"],
-            "empty_reads": self.input["empty_reads"],
-            "forward": counts.forward,
-            "reverse": counts.reverse,
-        }
-        for status in STATUSES:
-            found[status] = counts.statuses[status]
-            found[f"{status}_share"] = (
-                counts.statuses[status] / counts.sequences if counts.sequences else None
-            )
-        found |= {
-            "productive": counts.productive,
-            "frame_shifted": counts.out_of_frame,
-            "with_stop_codon": counts.stop_codon,
-            "median_junction_length": counts.junction_length(0.5),
-            "most_frequent_v": _most_frequent(counts.v_genes),
-            "most_frequent_j": _most_frequent(counts.j_genes),
-            "clonotypes": self.clonotypes,
-        }
-        return {name: _cell(value) for name, value in found.items()}
-
-
-def total_of(files: Sequence[FileReport]) -> ReadSummary:
-    """Counts of all files together."""
-    total = ReadSummary()
-    for file in files:
-        total.merge(file.summary)
-    return total
-
-
-def write_reports(
-    output: str | os.PathLike[str], files: Sequence[FileReport], facts: Mapping[str, Any]
-) -> tuple[Path, Path]:
-    """Write ``OUTPUT.summary.json``, with further `facts`, and ``OUTPUT.summary.tsv``; their paths."""
-    json_path, table_path = (Path(f"{os.fspath(output)}.summary.{end}") for end in ("json", "tsv"))
-    rows = [file.row() for file in files]
-    lines = ["\t".join(rows[0]), *("\t".join(row.values()) for row in rows)]
-    with AtomicFile(table_path) as file, output_errors(table_path):
-        file.stream.write(("\n".join(lines) + "\n").encode("utf-8"))
-    total = total_of(files).as_dict(STATUSES)
-    write_json(json_path, {**facts, "total": total, "files": [file.as_dict() for file in files]})
-    return json_path, table_path
-
-
-def _most_frequent(genes: Counter[str]) -> str:
-    most = sorted(genes.items(), key=lambda item: (-item[1], item[0]))[:_TOP_GENES]
-    return ",".join(f"{gene}:{count}" for gene, count in most)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.{_SHARES}g}" if isinstance(value, float) else str(value)
-
-
 _Path = str | os.PathLike[str]
 
 
@@ -379,7 +284,7 @@ class FurtherResults:
         inputs: Sequence[_Path],
     ) -> None:
         # The summary stands beside the output.
-        summary = f"{os.fspath(output)}.summary.tsv"
+        summary = beside(output, ".summary.tsv")
         _check_different(output, summary, settings.clonotypes, settings.new_alleles)
         self._samples = samples
         self._collector: ClonotypeCollector | None = None
@@ -393,7 +298,7 @@ class FurtherResults:
             if settings.clonotypes is not None:
                 from plait.vdj.clonotypes.clonotypes import ClonotypeCollector
 
-                folder = f"{os.fspath(output)}.clonotype-rows"
+                folder = beside(output, ".clonotype-rows")
                 collapsing = settings.collapse(annotator.settings.min_junction_quality)
                 collector = stack.enter_context(ClonotypeCollector(folder, collapsing))
                 # An empty batch tells it the columns.
@@ -489,6 +394,8 @@ def _check_different(*paths: _Path | None) -> None:
 _BLOCK_READS = 12_288
 #: Blocks worked on at a time, so that many processors do not take much memory.
 _MOST_BLOCKS = 12
+#: Blocks of a part of a dataset, at most.
+_MOST_PART_BLOCKS = 4
 _SUMMARY = b"plait.summary"
 
 
@@ -501,7 +408,7 @@ class AnnotatedFiles:
     `resumed_blocks` counts the blocks taken over from the run that was killed.
     """
 
-    output: Path
+    output: Path | str
     summary_path: Path
     table_path: Path
     files: tuple[FileReport, ...]
@@ -534,6 +441,7 @@ def annotate_files(
     executor: Executor | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    parts: PartSettings = ONE_FILE,
 ) -> AnnotatedFiles:
     """Annotate the reads of files and write one table of rearrangements.
 
@@ -547,7 +455,8 @@ def annotate_files(
         FASTQ or FASTA, plain, gzip or zstd. Of a `plait.formats.sheets.SampleSheet`, repertoire_id and the
         files of mates are taken, and all rows get subject_id and the other columns.
     output
-        The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``.
+        The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``; or a folder of parts, whose name ends
+        in a slash. They are written where reads are annotated, unless `further` results are made of the rows.
     germlines
         The loci that reads can come from.
     mates
@@ -573,7 +482,9 @@ def annotate_files(
     resume
         Take over the blocks that a killed run of the same inputs and settings has finished.
     progress
-        Called after every block.
+        Called after every block or part.
+    parts
+        How a folder of parts is cut; `part_rows` are reads, or molecules.
 
     Raises
     ------
@@ -595,22 +506,36 @@ def annotate_files(
     with open_reads(inputs, mates, block_reads=_BLOCK_READS, headers=headers) as reader:
         run = _Run(reader, annotator, provenance, umis, cells, output, progress)
         facts: dict[str, Any] = {"metadata": run.metadata(), "inputs": run.inputs}
+        if is_dataset(output) and wanted.clonotypes is None and wanted.new_alleles is None:
+            none = FurtherResults(output, annotator, wanted, samples, **facts)
+            resumed = _write_parts(run, annotator, samples, output, executor, resume, parts)
+            return _annotated(run, output, none, wanted, resumed)
         with ExitStack() as tables:
             # Opened first: its lock keeps other runs from the folders beside it.
-            table = tables.enter_context(open_table(output, samples.schema(annotator.schema), **facts))
+            table = tables.enter_context(
+                open_table(output, samples.schema(annotator.schema), **facts, parts=parts)
+            )
             others = tables.enter_context(FurtherResults(output, annotator, wanted, samples, **facts))
-            checkpoint = Checkpoint(Path(f"{os.fspath(output)}.checkpoint"), key=run.key(), resume=resume)
+            checkpoint = Checkpoint(beside(output, ".checkpoint"), key=run.key(), resume=resume)
             resumed = len(checkpoint.blocks())
             work = kept_results(executor, annotator, run, run.kept(checkpoint), most=_MOST_BLOCKS)
             # Closed before the reader and the tables are, whatever happens: other threads work on them.
             with kept_if_useful(checkpoint, run.inputs), closing(read_ahead(work)) as results:
                 _write_rows(map(samples.added, run.rows(results, others)), table)
                 others.finish()
-        reports = run.reports(others)
-        paths = write_reports(output, reports, {**run.facts(), **others.as_dict()})
+        done = _annotated(run, output, others, wanted, resumed)
         checkpoint.remove()
+    return done
+
+
+def _annotated(
+    run: _Run, output: _Path, others: FurtherResults, wanted: FurtherSettings, resumed: int
+) -> AnnotatedFiles:
+    """The finished run, whose reports are written."""
+    reports = run.reports(others)
+    paths = write_reports(output, reports, {**run.facts(), **others.as_dict()})
     return AnnotatedFiles(
-        output=Path(output),
+        output=os.fspath(output) if is_dataset(output) else Path(output),
         summary_path=paths[0],
         table_path=paths[1],
         files=reports,
@@ -620,6 +545,70 @@ def annotate_files(
         new_alleles=others.new_alleles,
         resumed_blocks=resumed,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadsPart:
+    """Blocks of reads that become part `number`."""
+
+    number: int
+    units: tuple[ReadUnit, ...]
+
+
+@dataclass(frozen=True)
+class PartOfReads(Remade):
+    """Annotates the reads of a part and writes it, wherever it is called; totals are those of each file."""
+
+    annotator: UnitAnnotator
+    samples: SampleFacts
+    parts: Parts
+    folder: Folder
+
+    def __call__(self, part: ReadsPart) -> WorkedPart:
+        """Write a part."""
+        writer, totals = PartWriter(part.number, self.parts), dict[int, ReadSummary]()
+        for unit in part.units:
+            rows, summary = self.annotator(unit)
+            for found in (unit.summary, summary):
+                totals.setdefault(unit.file, ReadSummary()).merge(found)
+            writer.write(self.samples.added(rows))
+        return WorkedPart(writer.finish(self.folder), sum(len(unit.reads) for unit in part.units), totals)
+
+
+def _write_parts(
+    run: _Run,
+    annotator: UnitAnnotator,
+    samples: SampleFacts,
+    output: _Path,
+    executor: Executor,
+    resume: bool,
+    settings: PartSettings,
+) -> int:
+    """Annotate all reads into a folder of parts; returns how many parts were taken over."""
+    parts = Parts(samples.schema(annotator.schema), run.metadata(), settings.partition).check()
+    blocks = max(1, min(rows_of_part(settings) // _BLOCK_READS, _MOST_PART_BLOCKS))
+    units = iter(run)
+    groups = iter(lambda: tuple(islice(units, blocks)), ())
+    with open_dataset(
+        output, parts, key={**run.key(), "part_blocks": blocks}, inputs=run.inputs, resume=resume
+    ) as made:
+        resumed, files = len(made.checkpoint.blocks()), list[PartFile]()
+        results = made.results(
+            executor,
+            PartOfReads(annotator, samples, parts, made.output.folder),
+            (ReadsPart(number, group) for number, group in enumerate(groups)),
+            digest=lambda part: digest_of(*map(unit_digest, part.units)),
+            named=lambda _, part: " and ".join(run.named(part.number, unit) for unit in part.units),
+            totals={file: ReadSummary() for file in range(len(annotator.names))},
+            most=_MOST_BLOCKS,
+            size=lambda part: sum(array.nbytes for unit in part.units for array in _arrays(unit)),
+        )
+        with closing(results):
+            for found in results:
+                files += found.files
+                run.add(found.rows, found.totals)
+        made.finish(files, None)
+    return resumed
 
 
 def _write_rows(batches: Iterable[pa.RecordBatch], table: TableWriter) -> None:
@@ -680,7 +669,7 @@ class _Run:
         self._names, self._statuses = annotator.names, annotator.statuses
         self._provenance = provenance
         self._umis, self._cells = umis, cells
-        self._folder = f"{os.fspath(output)}.umi-reads"
+        self._folder = beside(output, ".umi-reads")
         self._progress = progress
         self._annotated = self._collected = self._used = 0
         self._summaries = [ReadSummary() for _ in self._names]
@@ -765,11 +754,11 @@ class _Run:
             digest=unit_digest,
             stored=_stored,
             restored=_restored,
-            named=self._named,
+            named=self.named,
             size=lambda unit: sum(array.nbytes for array in _arrays(unit)),
         )
 
-    def _named(self, index: int, unit: ReadUnit) -> str:
+    def named(self, index: int, unit: ReadUnit) -> str:
         """What a block is called in messages."""
         path = self._reader.paths[unit.file]
         if unit.first is None:
@@ -791,6 +780,14 @@ class _Run:
                 yield rows
             else:
                 yield rows.filter(pc.equal(rows["annotation_status"], "ok"))
+
+    def add(self, reads: int, totals: Mapping[int, ReadSummary]) -> None:
+        """Count the reads of a part, and tell that they have been annotated."""
+        for file, summary in totals.items():
+            self._summaries[file].merge(summary)
+        self._annotated += reads
+        if self._progress is not None:
+            self._progress(Progress(self._annotated, self._reader.bytes_read(), self._reader.total_bytes))
 
     def _tell(self, unit: ReadUnit) -> None:
         """Tell that a block has been annotated."""

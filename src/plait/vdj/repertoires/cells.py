@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait._version import __version__
+from plait.formats.datasets import beside
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.rearrangements import RearrangementReader
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, whole_runs
@@ -143,7 +144,7 @@ def pair_cells(
             inputs, layout=layout, block_rows=_BLOCK_ROWS, required=_REQUIRED, named="repertoire_id"
         ) as reader,
         open_table(output, CELL_SCHEMA, metadata=metadata, inputs=inputs) as table,
-        SpilledBlocks(f"{os.fspath(output)}.cell-rows") as blocks,
+        SpilledBlocks(beside(output, ".cell-rows")) as blocks,
     ):
         runs = SortedRuns(blocks, _ORDER, memory_bytes=_WAITING_BYTES, combine=_combined)
         convert = _Converter(reader.roles.get("count"), str(inputs[0]), left_out)

@@ -88,6 +88,10 @@ class _Sample(NamedTuple):
     draws: int
 
 
+#: Columns of clonotypes whose nucleotides, and genes if they are part of the key, have been weighed before.
+KNOWN: Final = ("pgen_nt", "pgen_status")
+
+
 class ClonotypeGeneration:
     """Generation probabilities of clonotypes of a key."""
 
@@ -95,19 +99,27 @@ class ClonotypeGeneration:
         self.settings, self.key = settings, key
         self._engine = GenerationProbability(settings.model, threads=threads, device=settings.device)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Workers have a thread each.
+        return type(self), (self.settings, self.key, 1)
+
     def pgen(self, clonotypes: pa.RecordBatch) -> tuple[_Floats, pa.Array]:
         """Probabilities of n clonotypes, with the columns of the key; 0 for those that the model cannot make.
 
         And a status of each: ``ok`` where it is above 0, ``nonproductive`` where selection is another matter,
-        or as for ``plait vdj pgen``.
+        or as for ``plait vdj pgen``. What `KNOWN` columns have is taken from there.
         """
         junctions = clonotypes[self.key.columns[0]]
-        calls = [clonotypes[n] if n in self.key.columns else None for n in ("v_gene", "j_gene")]
-        found = self._engine.compute(junctions, *calls, kind="aa" if self.key.acids else "nt")
+        if KNOWN[0] in clonotypes.schema.names:
+            pgen, named = clonotypes[KNOWN[0]].to_numpy(zero_copy_only=False), clonotypes[KNOWN[1]]
+        else:
+            calls = [clonotypes[n] if n in self.key.columns else None for n in ("v_gene", "j_gene")]
+            found = self._engine.compute(junctions, *calls, kind="aa" if self.key.acids else "nt")
+            pgen, named = found.pgen, named_statuses(found)
         acids = junctions if self.key.acids else translations(junctions)
         productive = pc.fill_null(pc.match_substring_regex(acids, _PRODUCTIVE), False)
-        status = pc.if_else(productive, named_statuses(found), "nonproductive")
-        return np.where(np.asarray(productive), np.nan_to_num(found.pgen), 0.0), status
+        status = pc.if_else(productive, named, "nonproductive")
+        return np.where(np.asarray(productive), np.nan_to_num(pgen), 0.0), status
 
     @cached_property
     def sample(self) -> _Sample:

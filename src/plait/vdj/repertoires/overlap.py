@@ -1,4 +1,4 @@
-"""How alike the repertoires of subjects are, clonotypes of two conditions, clusters, annotated matrices."""
+"""How many share clonotypes, how alike repertoires are, two conditions, clusters, annotated matrices."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.atomic import bad_output, output_errors
+from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts
 from plait.vdj.repertoires.neighbours import clusters
 from plait.vdj.repertoires.neighbours import pairs as near_pairs
 
@@ -26,6 +27,82 @@ _Ints = NDArray[np.int64]
 MOST_IN_SETS: Final = 12
 #: Cells of the tables of clonotypes by subjects that are held at a time.
 _CELLS: Final = 1 << 22
+
+
+PATH_COUNT: Final = "path_count"
+#: Path counts that wait in memory before they are put aside in order.
+_WAITING_BYTES: Final = 16 << 20
+
+
+class Levels:
+    """Clonotypes by the number of subjects that have them, with quantiles of their path counts."""
+
+    _QUANTILES: Final = {"q25": 0.25, "median": 0.5, "q75": 0.75}
+
+    def __init__(self, blocks: SpilledBlocks, subjects: int, counted: bool) -> None:
+        self._clonotypes, self._rows, self._known, self._zeros = np.zeros((4, subjects + 1), np.int64)
+        self._counted = counted
+        order: dict[str, Direction] = {"subjects": "ascending", "value": "ascending"}
+        self._runs = SortedRuns(blocks, order, memory_bytes=_WAITING_BYTES, combine=self._combined)
+
+    def add(self, clonotypes: pa.RecordBatch) -> None:
+        """Add clonotypes: ``subjects``, ``rows`` and, if there are any, path counts, which may be text."""
+        subjects = np.asarray(clonotypes["subjects"])
+        self._clonotypes += np.bincount(subjects, minlength=self._rows.size)
+        np.add.at(self._rows, subjects, np.asarray(clonotypes["rows"]))
+        if self._counted:
+            known = np.asarray(clonotypes[PATH_COUNT].is_valid())
+            values = np.asarray(clonotypes[PATH_COUNT].drop_null().cast(pa.float64(), safe=False))
+            self._known += np.bincount(subjects[known], minlength=self._rows.size)
+            self._zeros += np.bincount(subjects[known][values == 0], minlength=self._rows.size)
+            self._runs.add(
+                pa.record_batch(
+                    {"subjects": subjects[known], "value": values, "n": np.ones(values.size, np.int64)}
+                )
+            )
+
+    def table(self) -> pa.Table:
+        """What `SharingSummary.distribution` tells."""
+        levels = np.flatnonzero(self._clonotypes)
+        found: dict[str, Any] = {
+            "subjects": pa.array(levels, pa.int32()),
+            "clonotypes": self._clonotypes[levels],
+            "rows": self._rows[levels],
+        }
+        if self._counted:
+            found |= {"counted": self._known[levels], "zero_counts": self._zeros[levels]}
+            ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._known[levels])])
+            wanted: dict[int, float] = {}
+            places = {name: q * np.maximum(np.diff(ends) - 1, 0) for name, q in self._QUANTILES.items()}
+            for place in places.values():
+                wanted |= dict.fromkeys((ends[:-1] + np.floor(place).astype(np.int64)).tolist(), np.nan)
+                wanted |= dict.fromkeys((ends[:-1] + np.ceil(place).astype(np.int64)).tolist(), np.nan)
+            self._find(wanted)
+            for name, place in places.items():
+                both = (
+                    (wanted[int(e + np.floor(p))], wanted[int(e + np.ceil(p))], p % 1)
+                    for e, p in zip(ends, place, strict=False)
+                )
+                values = [float(np.quantile([low, high], part)) for low, high, part in both]
+                found[f"{PATH_COUNT}_{name}"] = pa.array(values, mask=np.diff(ends) == 0)
+        return pa.table(found)
+
+    def _find(self, wanted: dict[int, float]) -> None:
+        """The path counts at some places in their order, level by level."""
+        places, first = np.array(sorted(wanted)), 0
+        for rows in self._runs.drain():
+            last = first + np.cumsum(np.asarray(rows["n"]))
+            here = places[(places >= first) & (places < last[-1])]
+            at = np.searchsorted(last, here, side="right")
+            wanted.update(zip(here.tolist(), np.asarray(rows["value"])[at].tolist(), strict=True))
+            first = int(last[-1])
+
+    @staticmethod
+    def _combined(rows: pa.RecordBatch) -> pa.RecordBatch:
+        starts = run_starts(rows, ("subjects", "value"))
+        n = np.add.reduceat(np.asarray(rows["n"]), starts) if starts.size else starts
+        taken = rows.take(pa.array(starts))
+        return pa.record_batch([taken["subjects"], taken["value"], pa.array(n)], schema=rows.schema)
 
 
 class Overlaps:

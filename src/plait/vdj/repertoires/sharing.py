@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from plait._version import __version__
 from plait.errors import FormatError, InvalidInput, one_of
 from plait.formats.atomic import check_output
+from plait.formats.datasets import beside
 from plait.formats.layouts import AUTO, ConvertedFile, LayoutChoice, TableInput, check_layout, layout_of
 from plait.formats.rearrangements import RearrangementReader, RowRange, reblock, roles_of
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, whole_runs
@@ -41,14 +42,22 @@ from plait.vdj.repertoires.expected import (
     ObservedSharing,
 )
 from plait.vdj.repertoires.neighbours import distance_limit
-from plait.vdj.repertoires.overlap import ConditionTest, Overlaps, clustered, is_matrix, write_matrix
-
-PATH_COUNT = "path_count"
+from plait.vdj.repertoires.overlap import (
+    PATH_COUNT,
+    ConditionTest,
+    Levels,
+    Overlaps,
+    clustered,
+    is_matrix,
+    write_matrix,
+)
 
 _Rows: TypeAlias = pa.RecordBatch | RowRange
 _Source: TypeAlias = pa.Table | pa.RecordBatch | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 _Path: TypeAlias = str | os.PathLike[str]
 _Ints: TypeAlias = NDArray[np.int64]
+#: Generation probabilities of clonotypes, and the status of each.
+_Weighed: TypeAlias = tuple[NDArray[np.float64], pa.Array]
 
 _BLOCK_ROWS = 65536
 #: Blocks grouped at a time; putting them together, which one thread does, is slower than so many.
@@ -128,12 +137,17 @@ class GroupedRows:
 class ClonotypeGrouper:
     """Groups the rows of blocks; picklable, so that it can be done on any machine.
 
-    `columns` are those of the source that matter. FormatError, which has the `name` of the source, if one of
-    them is missing.
+    `columns` are those of the source that matter, `known` those that are the same in all rows of a clonotype
+    and go with it. FormatError, which has the `name` of the source, if one of them is missing.
     """
 
     def __init__(
-        self, name: str, schema: pa.Schema, roles: Mapping[str, str], settings: SharingSettings
+        self,
+        name: str,
+        schema: pa.Schema,
+        roles: Mapping[str, str],
+        settings: SharingSettings,
+        known: Sequence[str] = (),
     ) -> None:
         self.key = ClonotypeKey.named(settings.key)
         self._roles = dict(roles)
@@ -164,6 +178,8 @@ class ClonotypeGrouper:
         nucleotides = None if junction == acids else junction
         used += [self._roles["subject"]] + [n for n in (acids, count, settings.condition) if n is not None]
         used += [PATH_COUNT] if self.counted else []
+        used += known
+        self.known = {name: schema.field(name).type for name in known}
         self.columns: list[str] = list(dict.fromkeys(used))
         places = [-1 if n is None else self.columns.index(n) for n in (nucleotides, acids)]
         self._places = JunctionColumns(places[0], places[1], -1, -1)
@@ -180,13 +196,16 @@ class ClonotypeGrouper:
         texts = {name: pa.array([], pa.large_string()) for name in (*self.key.columns, "subject")}
         sums = {name: pa.array([], pa.int64()) for name in self.sums}
         counts = {PATH_COUNT: pa.array([], pa.large_string())} if self.counted else {}
-        return pa.table({**texts, **sums, **counts})
+        known = {name: pa.array([], kind) for name, kind in self.known.items()}
+        return pa.table({**texts, **sums, **counts, **known})
 
     def grouped(self, table: pa.Table) -> pa.Table:
         """One row per clonotype and subject, in order of first appearance."""
         aggregations: list[tuple[str, str, Any]] = [(name, "sum", None) for name in self.sums]
         if self.counted:
             aggregations.append((PATH_COUNT, "first", pc.ScalarAggregateOptions(skip_nulls=True)))
+        first = pc.ScalarAggregateOptions(skip_nulls=False)
+        aggregations += [(name, "first", first) for name in self.known]
         grouped = table.group_by([*self.key.columns, "subject"], use_threads=False).aggregate(aggregations)
         return grouped.rename_columns(
             [name.removesuffix("_sum").removesuffix("_first") for name in grouped.column_names]
@@ -224,6 +243,7 @@ class ClonotypeGrouper:
             columns["duplicate_count"] = whole_numbers(counts, path=self._name, name=self._count)
         if self.counted:
             columns[PATH_COUNT] = _number_or_text(block[PATH_COUNT])
+        columns |= {name: block[name] for name in self.known}
         if "condition" in self._roles:
             columns["condition"] = pc.utf8_trim_whitespace(text_of(block[self._roles["condition"]]))
         table = pa.table(columns).filter(pa.array(kept))
@@ -259,77 +279,6 @@ def _number_or_text(column: pa.Array) -> pa.Array:
         return column
     texts = text_of(column)
     return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.large_string()), texts)
-
-
-class _Levels:
-    """Clonotypes by the number of subjects that have them, with quantiles of their path counts."""
-
-    _QUANTILES: Final = {"q25": 0.25, "median": 0.5, "q75": 0.75}
-
-    def __init__(self, blocks: SpilledBlocks, subjects: int, counted: bool) -> None:
-        self._clonotypes, self._rows, self._known, self._zeros = np.zeros((4, subjects + 1), np.int64)
-        self._counted = counted
-        order: dict[str, Direction] = {"subjects": "ascending", "value": "ascending"}
-        self._runs = SortedRuns(blocks, order, memory_bytes=_WAITING_BYTES // 8, combine=self._combined)
-
-    def add(self, clonotypes: pa.RecordBatch) -> None:
-        """Add clonotypes: ``subjects``, ``rows`` and, if there are any, path counts, which may be text."""
-        subjects = np.asarray(clonotypes["subjects"])
-        self._clonotypes += np.bincount(subjects, minlength=self._rows.size)
-        np.add.at(self._rows, subjects, np.asarray(clonotypes["rows"]))
-        if self._counted:
-            known = np.asarray(clonotypes[PATH_COUNT].is_valid())
-            values = np.asarray(clonotypes[PATH_COUNT].drop_null().cast(pa.float64(), safe=False))
-            self._known += np.bincount(subjects[known], minlength=self._rows.size)
-            self._zeros += np.bincount(subjects[known][values == 0], minlength=self._rows.size)
-            self._runs.add(
-                pa.record_batch(
-                    {"subjects": subjects[known], "value": values, "n": np.ones(values.size, np.int64)}
-                )
-            )
-
-    def table(self) -> pa.Table:
-        """What `SharingSummary.distribution` tells."""
-        levels = np.flatnonzero(self._clonotypes)
-        found: dict[str, Any] = {
-            "subjects": pa.array(levels, pa.int32()),
-            "clonotypes": self._clonotypes[levels],
-            "rows": self._rows[levels],
-        }
-        if self._counted:
-            found |= {"counted": self._known[levels], "zero_counts": self._zeros[levels]}
-            ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._known[levels])])
-            wanted: dict[int, float] = {}
-            places = {name: q * np.maximum(np.diff(ends) - 1, 0) for name, q in self._QUANTILES.items()}
-            for place in places.values():
-                wanted |= dict.fromkeys((ends[:-1] + np.floor(place).astype(np.int64)).tolist(), np.nan)
-                wanted |= dict.fromkeys((ends[:-1] + np.ceil(place).astype(np.int64)).tolist(), np.nan)
-            self._find(wanted)
-            for name, place in places.items():
-                both = (
-                    (wanted[int(e + np.floor(p))], wanted[int(e + np.ceil(p))], p % 1)
-                    for e, p in zip(ends, place, strict=False)
-                )
-                values = [float(np.quantile([low, high], part)) for low, high, part in both]
-                found[f"{PATH_COUNT}_{name}"] = pa.array(values, mask=np.diff(ends) == 0)
-        return pa.table(found)
-
-    def _find(self, wanted: dict[int, float]) -> None:
-        """The path counts at some places in their order, level by level."""
-        places, first = np.array(sorted(wanted)), 0
-        for rows in self._runs.drain():
-            last = first + np.cumsum(np.asarray(rows["n"]))
-            here = places[(places >= first) & (places < last[-1])]
-            at = np.searchsorted(last, here, side="right")
-            wanted.update(zip(here.tolist(), np.asarray(rows["value"])[at].tolist(), strict=True))
-            first = int(last[-1])
-
-    @staticmethod
-    def _combined(rows: pa.RecordBatch) -> pa.RecordBatch:
-        starts = run_starts(rows, ("subjects", "value"))
-        n = np.add.reduceat(np.asarray(rows["n"]), starts) if starts.size else starts
-        taken = rows.take(pa.array(starts))
-        return pa.record_batch([taken["subjects"], taken["value"], pa.array(n)], schema=rows.schema)
 
 
 class _SharedRows:
@@ -383,8 +332,11 @@ class _SharedRows:
         for rows in table.combine_chunks().to_batches():
             self._runs.add(rows)
 
-    def finish(self, source: str) -> None:
-        """Tell the clonotypes; `source` is where rows come from, for errors."""
+    def finish(self, source: str, executor: Executor) -> None:
+        """Tell the clonotypes; `source` is where rows come from, for errors.
+
+        Probabilities are computed by workers of an executor, if it has other processes.
+        """
         names = sorted(self.rows)
         subjects = pa.array(names, pa.large_string())
         if self._settings.condition is not None:
@@ -392,14 +344,12 @@ class _SharedRows:
         overlaps = None
         if self._depth is not None:
             overlaps = Overlaps(names, [self._copies[name] for name in names], self._depth)
-        levels = _Levels(self._blocks, len(names), self.grouper.counted)
+        levels = Levels(self._blocks, len(names), self.grouper.counted)
         observed, waiting = ObservedSharing.of_subjects(len(names)), list[int]()
-        for pairs in chain(whole_runs(self._runs.drain(), self._key), [self._blank_pairs()]):
-            first = run_starts(pairs, self._key)
+        for pairs, first, columns, weighed in self._weighed(executor):
             sizes = np.diff(first, append=pairs.num_rows)
             of = np.repeat(np.arange(first.size), sizes)
             who = np.asarray(pc.index_in(pairs["subject"], value_set=subjects))
-            columns = self._told(pairs, first, sizes)
             levels.add(pa.record_batch(columns))
             if self.condition is not None:
                 columns |= self.condition.counted(of, who, sizes)
@@ -407,12 +357,12 @@ class _SharedRows:
                 overlaps.add(of, who, pairs[self.grouper.sums[-1]], pairs["rows"])
             if self._pairs is not None:
                 self._pairs.add(
-                    _without(pairs, PATH_COUNT, "place").append_column(
+                    _without(pairs, PATH_COUNT, "place", *self.grouper.known).append_column(
                         "subjects", columns["subjects"].take(of)
                     )
                 )
-            if self._generation is not None:
-                columns |= self._generated(columns, sizes, observed, of, who)
+            if weighed is not None:
+                columns |= _generated(weighed, sizes, observed, of, who)
                 waiting.append(self._blocks.put(pa.record_batch(columns)))
             else:
                 self._blank = pa.record_batch(columns)
@@ -423,6 +373,28 @@ class _SharedRows:
         if self._generation is not None:
             self.expected = ExpectedSharing(self._generation, observed)
             self._add_chances(self.expected, waiting, int(observed.levels.sum()))
+
+    def _weighed(
+        self, executor: Executor
+    ) -> Iterator[tuple[pa.RecordBatch, _Ints, dict[str, pa.Array], _Weighed | None]]:
+        """Pairs of whole clonotypes: where each of these begins, their columns, and their probabilities."""
+        held: deque[tuple[pa.RecordBatch, _Ints, dict[str, pa.Array]]] = deque()
+
+        def clonotypes() -> Iterator[pa.RecordBatch]:
+            for pairs in chain(whole_runs(self._runs.drain(), self._key), [self._blank_pairs()]):
+                first = run_starts(pairs, self._key)
+                held.append((pairs, first, self._told(pairs, first, np.diff(first, append=pairs.num_rows))))
+                yield pairs.take(pa.array(first)).select([*self._key, *self.grouper.known])
+
+        if self._generation is None:
+            found: Generator[_Weighed | None, None, None] = (None for _ in clonotypes())
+        elif executor.elsewhere and not self.grouper.known:
+            found = executor.map(self._generation.pgen, clonotypes())
+        else:
+            found = (self._generation.pgen(batch) for batch in clonotypes())
+        with closing(found):
+            for weighed in found:
+                yield (*held.popleft(), weighed)
 
     @property
     def total(self) -> int:
@@ -455,7 +427,7 @@ class _SharedRows:
         """Clonotypes and subjects in the same order; in the end no rows."""
         drained = self._pairs.drain() if self._pairs is not None else iter(())
         yield from (_without(rows, "subjects") for rows in drained)
-        yield _without(self._blank_pairs(), PATH_COUNT, "place")
+        yield _without(self._blank_pairs(), PATH_COUNT, "place", *self.grouper.known)
 
     def _blank_pairs(self) -> pa.RecordBatch:
         """No rows."""
@@ -504,18 +476,6 @@ class _SharedRows:
             columns["subject_ids"] = pa.ListArray.from_arrays(ends, pairs["subject"].cast(pa.string()))
         return columns
 
-    def _generated(
-        self, columns: dict[str, pa.Array], sizes: _Ints, observed: ObservedSharing, of: _Ints, who: _Ints
-    ) -> dict[str, pa.Array]:
-        """Generation probabilities of clonotypes; those that the model can make are added to `observed`."""
-        assert self._generation is not None
-        pgen, status = self._generation.pgen(pa.record_batch({name: columns[name] for name in self._key}))
-        made = np.asarray(pc.equal(status, "ok"))
-        observed.levels += np.bincount(sizes[made], minlength=observed.levels.size)
-        observed.distinct += np.bincount(who[made[of]], minlength=observed.distinct.size)
-        unknown = np.asarray(pc.is_in(status, pa.array(["nonproductive", *STATUSES[1:]])))
-        return {"pgen": pa.array(pgen, mask=unknown), "pgen_status": status}
-
     def _add_chances(self, expected: ExpectedSharing, waiting: Sequence[int], tested: int) -> None:
         """Add what is expected of all clonotypes, of which `tested` are tested."""
         ranked = SortedRuns(self._blocks, {"p_sharing": "descending"}, memory_bytes=_WAITING_BYTES)
@@ -541,6 +501,18 @@ class _SharedRows:
             q = np.minimum.accumulate(np.minimum(np.asarray(rows["p_sharing"]) * tested / ranks, least))
             self._found.add(rows.append_column("q_sharing", pa.array(q)))
             least, rank = float(q[-1]), rank - rows.num_rows
+
+
+def _generated(
+    weighed: _Weighed, sizes: _Ints, observed: ObservedSharing, of: _Ints, who: _Ints
+) -> dict[str, pa.Array]:
+    """Columns of generation probabilities; clonotypes that the model can make are added to `observed`."""
+    pgen, status = weighed
+    made = np.asarray(pc.equal(status, "ok"))
+    observed.levels += np.bincount(sizes[made], minlength=observed.levels.size)
+    observed.distinct += np.bincount(who[made[of]], minlength=observed.distinct.size)
+    unknown = np.asarray(pc.is_in(status, pa.array(["nonproductive", *STATUSES[1:]])))
+    return {"pgen": pa.array(pgen, mask=unknown), "pgen_status": status}
 
 
 def _columns(rows: pa.RecordBatch) -> dict[str, pa.Array]:
@@ -750,13 +722,14 @@ def _shared(
     overlap_depth: int | None,
     executor: Executor | None,
     progress: Callable[[Progress], None] | None = None,
+    known: Sequence[str] = (),
 ) -> Iterator[_SharedRows]:
     """The clonotypes of a source, with rows put aside in a folder."""
     key = ClonotypeKey.named(settings.key)
     made = None if generation is None else ClonotypeGeneration(generation, key)
 
     def shared(name: str, table: _Columns, blocks: SpilledBlocks) -> _SharedRows:
-        grouper = ClonotypeGrouper(name, table.schema, table.roles, settings)
+        grouper = ClonotypeGrouper(name, table.schema, table.roles, settings, known)
         return _SharedRows(
             grouper, blocks, settings, made, with_pairs=with_pairs, overlap_depth=overlap_depth
         )
@@ -769,7 +742,7 @@ def _shared(
             found = shared("the table", _Columns(table.schema, roles), blocks)
             for block in table.batches(_BLOCK_ROWS):
                 found.add(found.grouper(block))
-            found.finish("the table")
+            found.finish("the table", LocalExecutor(1))
             yield found
         return
     paths = [source] if isinstance(source, str | os.PathLike) else source
@@ -793,7 +766,7 @@ def _shared(
                     if progress is not None:
                         progress(Progress(found.total, reader.bytes_read(), reader.total_bytes))
             reader.check_unchanged()
-            found.finish(name)
+            found.finish(name, executor or LocalExecutor(1))
             yield found
 
 
@@ -832,11 +805,15 @@ def share_files(
     overlap_depth: int = 0,
     executor: Executor | None = None,
     progress: Callable[[Progress], None] | None = None,
+    sources: Sequence[_Path] | None = None,
+    known: Sequence[str] = (),
 ) -> SharingSummary:
     """Count sharing over files, as `plait.vdj.sharing`, and write it to `output`.
 
-    `by_subject` is the table of clonotypes and subjects, or an AnnData file or zarr store of it, `overlap`
-    the table of pairs of subjects, if they are wanted.
+    `sources` are what the inputs were made from, if these are not to be named in the tables; `known` those of
+    their columns that are as `plait.vdj.repertoires.expected.KNOWN`. `by_subject` is the table of clonotypes
+    and subjects, or an AnnData file or zarr store of it, `overlap` the table of pairs of subjects, if
+    they are wanted.
     """
     wanted = settings or SharingSettings()
     as_matrix = by_subject is not None and is_matrix(by_subject)
@@ -844,9 +821,9 @@ def share_files(
         if path is not None:
             table_suffix(path)
             check_output(path, inputs)
-    folder, depth = Path(f"{os.fspath(output)}.sorting"), None if overlap is None else overlap_depth
+    folder, depth = beside(output, ".sorting"), None if overlap is None else overlap_depth
     with_pairs = wanted.near or by_subject is not None
-    with _shared(inputs, wanted, generation, folder, with_pairs, depth, executor, progress) as found:
+    with _shared(inputs, wanted, generation, folder, with_pairs, depth, executor, progress, known) as found:
         told = SharingSummary(**found.summary())
         facts = _facts(wanted, generation, told)
         clonotypes, pairs = found.clonotypes(), found.pairs()
@@ -854,22 +831,22 @@ def share_files(
             table, of_subjects = pa.Table.from_batches(clonotypes), pa.Table.from_batches(pairs)
             table = _with_clusters(table, of_subjects, wanted)
             clonotypes, pairs = iter(table.to_batches()), iter(of_subjects.to_batches())
-        _write(output, clonotypes, facts, inputs)
+        made_from = facts | {"inputs": [os.path.realpath(path) for path in sources or inputs]}
+        _write(output, clonotypes, made_from, inputs)
+        made_from["inputs"].append(os.path.realpath(output))
         if by_subject is not None and as_matrix:
             names = ClonotypeKey.named(wanted.key).columns
             write_matrix(by_subject, table, of_subjects, list(told.subjects), names, json.dumps(facts))
         elif by_subject is not None:
-            _write(by_subject, pairs, facts, [*inputs, output])
+            _write(by_subject, pairs, made_from, [*inputs, output])
         if told.overlaps is not None and overlap is not None:
             none = pa.RecordBatch.from_pylist([], schema=told.overlaps.schema)
-            _write(overlap, chain(told.overlaps.to_batches(), [none]), facts, [*inputs, output])
+            _write(overlap, chain(told.overlaps.to_batches(), [none]), made_from, [*inputs, output])
     return told
 
 
 def _facts(
-    settings: SharingSettings,
-    generation: GenerationSettings | None,
-    told: SharingSummary,
+    settings: SharingSettings, generation: GenerationSettings | None, told: SharingSummary
 ) -> dict[str, Any]:
     """What a table was made from, but for its inputs."""
     facts: dict[str, Any] = {
@@ -893,8 +870,7 @@ def _write(
 ) -> None:
     """Write rows as a table, of at least one batch."""
     first = next(batches)
-    told = {**facts, "inputs": [os.path.realpath(path) for path in inputs]}
-    metadata = {"plait.sharing": json.dumps(told, sort_keys=True)}
+    metadata = {"plait.sharing": json.dumps(facts, sort_keys=True)}
     with open_table(output, first.schema, metadata=metadata, inputs=inputs) as writer:
         for batch in reblock(chain([first], batches), _BATCH_ROWS):
             writer.write(batch)

@@ -6,189 +6,107 @@ Hits are returned, or written from file to file in bounded memory.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.align.batches import (
-    CellProgress,
-    PairBatch,
-    PairSweep,
-    against,
-    code_list,
-    complement_codes,
-)
-from plait.align.results import Alignment
-from plait.align.scoring import (
-    SAMPLE,
-    SAY_KIND,
-    Scoring,
-    SubstitutionMatrix,
-    count_letters,
-    count_sample,
-    decode_residues,
-    kind_of,
-    load_matrix,
-    make_scoring,
-)
+from plait.align.batches import CellProgress, PairBatch, PairSweep, against, code_list
+from plait.align.database import SequenceDatabase, pack_sequences
+from plait.align.letters import common_kind, count_letters, decode_residues, masked_records
+from plait.align.queries import NamedSequences, Queries, QueryReader, check_letters, groups, named_sequences
+from plait.align.results import Alignment, make_alignment
+from plait.align.scoring import free_ends_of, make_scoring, to_matrix
 from plait.align.settings import Kind, SearchSettings, SeveralBest
-from plait.align.statistics import karlin_altschul
+from plait.align.statistics import (
+    COMPOSITION_SCALE,
+    TRANSLATED_SHARE,
+    KarlinAltschul,
+    composition_scores,
+    has_ratios,
+    karlin_altschul,
+)
 from plait.align.sweeps import (
-    LOCAL,
-    Database,
+    DatabaseFiles,
     Entry,
     Found,
     Ranking,
     SearchQuery,
+    Source,
     distinct,
     matrix_columns,
     no_tie_rule,
     open_source,
-    search_query,
     sweep_all,
 )
 from plait.align.writers import COLUMNS, AlignedPair, AlignmentWriter, hit_columns, hit_format, open_hits
-from plait.alphabets import reverse_complement
 from plait.devices.target import resolve
-from plait.dp.pairs.blocks import sweep_shape
+from plait.dp.pairs.blocks import SweepShape, sweep_shape
+from plait.dp.pairs.rows import RowSweep, row_sweep
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import check_output, file_or_standard_output
-from plait.formats.fasta import NameRegister, read_fasta
+from plait.formats.fasta import Sequences
 from plait.settings import thread_count
 from plait.types import Provenance, Tabular
 
-T = TypeVar("T")
-
-#: What is searched for: the path of a FASTA file, or names and sequences.
-Queries = str | os.PathLike[str] | Iterable[tuple[str, str | bytes]]
-
-#: Residues of the queries that are searched for at a time.
-_BATCH_RESIDUES: Final = 1 << 24
-_BLOCK_BYTES: Final = 1 << 22
-_WORDS: Final[dict[Kind, str]] = {"protein": "proteins", "dna": "nucleotides"}
+#: What can be searched: files, or sequences with names.
+Database = DatabaseFiles | NamedSequences
 
 
-def query_batches(
-    queries: Queries,
-    scoring: Scoring,
-    *,
-    kind: Kind,
-    sure: bool,
-    most: int,
-    allow_duplicate_names: bool,
-) -> Iterator[list[SearchQuery]]:
-    """Queries, `most` at a time, of a FASTA file or names and sequences; at least one list, maybe empty.
-
-    `sure`: they are of `kind` even if they do not look like it. `InvalidInput` or, with file and line,
-    `FormatError` if a letter is not in the matrix, the queries are of the other kind, or a name comes twice
-    and must not.
-    """
-    of_file = isinstance(queries, str | os.PathLike)
-    read: Callable[..., Iterator[tuple[str, bytes, NDArray[np.uint8]]]] = _of_file if of_file else _in_memory
-    columns = matrix_columns(scoring, kind)
-    single = (
-        search_query(*query, scoring, columns)
-        for query in read(queries, scoring, kind, sure, allow_duplicate_names)
-    )
-    batches = _groups(single, lambda query: query.codes.size, most, _BATCH_RESIDUES)
-    yield next(batches, [])
-    yield from batches
-
-
-def _groups(items: Iterable[T], size: Callable[[T], int], most: int, most_size: int) -> Iterator[list[T]]:
-    """Items in order, up to `most` and a size of `most_size` at a time, or one."""
-    group: list[T] = []
-    total = 0
-    for item in items:
-        own = size(item)
-        if group and (total + own > most_size or len(group) == most):
-            yield group
-            group, total = [], 0
-        group.append(item)
-        total += own
-    if group:
-        yield group
-
-
-def _of_file(
-    path: str | os.PathLike[str], scoring: Scoring, kind: Kind, sure: bool, duplicates: bool
-) -> Iterator[tuple[str, bytes, NDArray[np.uint8]]]:
-    names = None if duplicates else NameRegister()
-    if not sure and _is_other(count_sample(path), kind):
-        found, expected, hint = _other_kind(kind)
-        raise FormatError(path, found=found, expected=expected, hint=hint)
-    for sequences in read_fasta(path, block_residues=_BLOCK_BYTES):
-        codes = scoring.encode_records(path, sequences)
-        for duplicate in names.add(path, sequences) if names else ():
-            raise duplicate.error("give it another name, or allow duplicate names")
-        for k, name in enumerate(sequences.names):
-            yield name, sequences.sequence(k), codes[sequences.offsets[k] : sequences.offsets[k + 1]]
-
-
-def _in_memory(
-    queries: Iterable[tuple[str, str | bytes]], scoring: Scoring, kind: Kind, sure: bool, duplicates: bool
-) -> Iterator[tuple[str, bytes, NDArray[np.uint8]]]:
+def _opened(
+    database: Database, settings: SearchSettings, otherwise: Kind | None, shape: SweepShape
+) -> Source:
+    """What is searched; sequences in memory are packed."""
+    listed: Any = database
+    if not isinstance(database, SequenceDatabase | str | os.PathLike | Mapping):
+        listed = list(database)
+    if not isinstance(listed, Mapping | list) or (
+        not isinstance(listed, Mapping) and all(isinstance(item, str | os.PathLike) for item in listed)
+    ):
+        return open_source(
+            listed,
+            settings.kind,
+            otherwise=otherwise,
+            allow_duplicate_names=settings.allow_duplicate_names,
+            mask_lower_case=settings.mask_lower_case,
+            shape=shape,
+        )
+    named = [
+        (name, letters.encode("ascii", "replace") if isinstance(letters, str) else letters)
+        for name, letters in named_sequences(listed, "targets")
+    ]
     known: set[str] = set()
-    for number, (name, sequence, letters) in enumerate(_looked_at(queries, kind, sure)):
-        if name in known and not duplicates:
-            raise InvalidInput(
-                "queries",
-                found=f"a second query named {name!r}, number {number + 1}",
-                expected="a name of its own for every query",
-                hint="give it another name, or allow duplicate names",
-            )
+    for number, (name, _) in enumerate(named, 1):
+        if name in known and not settings.allow_duplicate_names:
+            found, hint = f"a second one named {name!r}, number {number}", "or allow duplicate names"
+            raise InvalidInput("targets", found=found, expected="a name of its own for each", hint=hint)
         known.add(name)
-        yield name, letters, scoring.encode(sequence, f"query {name!r}")
-
-
-def _looked_at(
-    queries: Iterable[tuple[str, str | bytes]], kind: Kind, sure: bool
-) -> Iterator[tuple[str, str | bytes, bytes]]:
-    """Queries with their letters as bytes; the first `SAMPLE` letters are looked at before any is told."""
-    ahead: list[tuple[str, str | bytes, bytes]] = []
-    counts, looking = np.zeros(256, np.int64), not sure
-    for name, sequence in queries:
-        letters = sequence.encode("ascii", "replace") if isinstance(sequence, str) else bytes(sequence)
-        ahead.append((name, sequence, letters))
-        if looking:
-            counts += count_letters(np.frombuffer(letters, np.uint8))
-            looking = counts.sum() < SAMPLE
-        if not looking:
-            if not sure and _is_other(counts, kind):
-                break
-            yield from ahead
-            ahead.clear()
-            sure = True
-    if not sure and _is_other(counts, kind):
-        found, expected, hint = _other_kind(kind)
-        raise InvalidInput("queries", found=found, expected=expected, hint=hint)
-    yield from ahead
-
-
-def _is_other(counts: NDArray[np.int64], kind: Kind) -> bool:
-    """Whether letters say that queries are not what the database is; what is open they may be."""
-    return kind_of(counts) not in (kind, None)
-
-
-def _other_kind(kind: Kind) -> tuple[str, str, str]:
-    """What to say of queries of another kind than the database: found, expected, hint."""
-    looks: Kind = "protein" if kind == "dna" else "dna"
-    return (
-        f"queries that look like {_WORDS[looks]}",
-        f"{_WORDS[kind]}, as in the database",
-        f"if they are, {SAY_KIND}",
+    letters = np.frombuffer(b"".join(own for _, own in named), np.uint8)
+    kind = settings.kind or common_kind({"the targets": count_letters(letters)}, otherwise)
+    for name, own in named:
+        check_letters(own, kind, f"target {name!r}")
+    offsets = np.concatenate(
+        [np.zeros(1, np.int64), np.cumsum([len(own) for _, own in named], dtype=np.int64)]
     )
+    numbers = np.arange(1, len(named) + 1)
+    records = Sequences([name for name, _ in named], [""] * len(named), letters, offsets, numbers)
+    if settings.mask_lower_case:
+        records = masked_records(records, kind)
+    return open_source(pack_sequences(records, "targets in memory", kind=kind), shape=shape)
 
 
 #: Residues, and hits, that are aligned at a time.
 _GROUP_RESIDUES: Final = 1 << 25
 _GROUP_HITS: Final = 1 << 14
+#: Hits that are scored again at a time.
+_RESCORED: Final = 1 << 10
+#: Lower than any score.
+_FAR: Final = 1 << 60
 #: Hits that may be ranked at a time, over all queries.
 _RANKED: Final = 1 << 22
 
@@ -203,8 +121,8 @@ class QueryHits(NamedTuple):
 class _Ranked(NamedTuple):
     """The hits of a query, best first, with their statistics; None where there are none.
 
-    `strands` are the query and, if it is searched for too, its reverse complement; `turned` says of which of
-    them each hit is, 0 or 1.
+    `strands` are all forms of the query, see `plait.align.queries`; `turned` says of which of them each hit
+    is, from 0.
     """
 
     strands: tuple[SearchQuery, ...]
@@ -235,19 +153,35 @@ def _checked(settings: SearchSettings) -> SearchSettings:
         raise InvalidInput("kind", found=repr(settings.kind), expected="'protein' or 'dna'")
     if settings.strand not in ("given", "both"):
         raise InvalidInput("strand", found=repr(settings.strand), expected="'given' or 'both'")
-    several = settings.hits_per_target
+    expected = "local, global, semiglobal or overlap"
+    if settings.mode not in expected:
+        raise InvalidInput("mode", found=repr(settings.mode), expected=expected)
+    several, local = settings.hits_per_target, settings.mode == "local"
     for what, value in (
         ("top", settings.top),
-        ("min_score", settings.min_score),
+        ("min_score", settings.min_score if local else None),
         ("hits_per_target", several),
     ):
         if value is not None and value < 1:
             raise InvalidInput(what, found=repr(value), expected="a whole number of at least 1")
-    if several > 1 and settings.score_only:
-        raise InvalidInput("hits_per_target", found=f"{several} for scores alone", expected="1")
+    if several > 1 and (settings.score_only or not local):
+        found = f"{several} {'for scores alone' if local else f'in mode {settings.mode!r}'}"
+        raise InvalidInput("hits_per_target", found=found, expected="1")
+    if settings.translate and settings.strand == "both":
+        raise InvalidInput("strand", found="'both' of translations", expected="'given': they are of both")
+    if settings.translate and settings.kind == "dna":
+        raise InvalidInput("kind", found="'dna' for translations", expected="'protein', as in the database")
+    if settings.composition and (not local or settings.kind == "dna" or several > 1):
+        found = f"mode {settings.mode!r}" if not local else "nucleotides" if several == 1 else "several hits"
+        raise InvalidInput("composition", found=found, expected="one local alignment of proteins")
     if settings.evalue is not None and not settings.evalue >= 0:
         raise InvalidInput("evalue", found=repr(settings.evalue), expected="a number of at least 0")
     return settings
+
+
+def _free_ends(settings: SearchSettings) -> Any:
+    named = settings.free_ends
+    return tuple(word.strip() for word in named.split(",")) if isinstance(named, str) else named
 
 
 class SearchRun:
@@ -259,32 +193,40 @@ class SearchRun:
 
     def __init__(self, database: Database, settings: SearchSettings) -> None:
         self.settings = _checked(settings)
+        free = free_ends_of(settings.mode, _free_ends(settings))
         self._threads = thread_count() if settings.threads is None else settings.threads
         target = resolve(settings.device, self._threads)
-        matrix = settings.matrix
-        if matrix is not None and not isinstance(matrix, SubstitutionMatrix):
-            matrix = load_matrix(matrix)
-        self.source = open_source(
-            database,
-            settings.kind,
-            otherwise=None if matrix is None else matrix.kind,
-            allow_duplicate_names=settings.allow_duplicate_names,
-            shape=sweep_shape(target),
-        )
+        matrix = None if settings.matrix is None else to_matrix(settings.matrix)
+        otherwise: Kind | None = None if matrix is None else matrix.kind
+        if settings.translate or settings.composition:
+            otherwise = "protein"
+        self.source = _opened(database, settings, otherwise, sweep_shape(target))
+        if self.source.kind != "protein" and (settings.translate or settings.composition):
+            what = "translate" if settings.translate else "composition"
+            raise InvalidInput(what, found="a database of nucleotides", expected="one of proteins")
         self.scoring = make_scoring(matrix, settings.gap_open, settings.gap_extend, kind=self.source.kind)
         # Tasks of a sweep have a thread each; alignments share all of them.
-        self._pairs = PairSweep(scoring=self.scoring, free=LOCAL, target=target)
+        self._pairs = PairSweep(scoring=self.scoring, free=free, target=target)
         self._task = replace(self._pairs, target=resolve(settings.device, 1))
-        self.statistics, lacking = karlin_altschul(self.scoring)
-        self.notes = (f"no E-values: {lacking}",) if lacking else ()
+        self.statistics: KarlinAltschul | None = None
+        lacking = f"scores of mode {settings.mode!r} have none"
+        if settings.mode == "local":
+            self.statistics, lacking = karlin_altschul(self.scoring)
+        if settings.composition and (self.statistics is None or not has_ratios(self.scoring)):
+            found = f"{self.scoring.matrix.name} {self.scoring.gap_open}/{self.scoring.gap_extend}"
+            expected = "BLOSUM62, with costs of gaps that have statistics"
+            raise InvalidInput("composition", found=found, expected=expected)
+        self.notes = () if self.statistics else (f"no E-values: {lacking}",)
         self.cells = 0
         self._columns = matrix_columns(self.scoring, self.source.kind)
-        self._complements = complement_codes(self.scoring) if settings.strand == "both" else None
+        #: What every hit scores, at the least.
+        self._least = settings.min_score if settings.min_score is not None else 1 if free.local else -_FAR
 
     @property
     def _more(self) -> dict[str, Any]:
         """Settings that are told where they are not the usual ones."""
-        return {"hits_per_target": self.settings.hits_per_target, "strand": self.settings.strand}
+        names = ("hits_per_target", "strand", "free_ends", "translate", "composition", "mask_lower_case")
+        return {name: getattr(self.settings, name) for name in names}
 
     @property
     def provenance(self) -> Provenance:
@@ -296,7 +238,7 @@ class SearchRun:
             schedule="inter_sequence",
             algebra="SaturatingMaxPlus",
             parameters={
-                "mode": "local",
+                "mode": settings.mode,
                 "kind": source.kind,
                 "matrix": self.scoring.matrix.name,
                 "gap_open": self.scoring.gap_open,
@@ -327,26 +269,19 @@ class SearchRun:
         As many queries as fit into memory are searched at a time; then the database is read again. `report`
         and `progress` are as for `plait.align.sweeps.sweep_all`.
         """
-        settings = self.settings
-        batches = query_batches(
-            queries,
-            self.scoring,
-            kind=self.source.kind,
-            sure=settings.kind is not None,
-            most=max(_RANKED // settings.top, 1),
-            allow_duplicate_names=settings.allow_duplicate_names,
-        )
+        settings, free = self.settings, self._pairs.free
+        reader = QueryReader(scoring=self.scoring, kind=self.source.kind, free=free, settings=settings)
         first = 0
-        for batch in batches:
-            strands = [self._strands(query) for query in batch]
+        forms = 6 if settings.translate else 2 if settings.strand == "both" else 1
+        for strands in reader.batches(queries, max(_RANKED // (forms * settings.top), 1)):
             swept = list(chain.from_iterable(strands))
-            rankings = [Ranking(settings.top, settings.min_score or 1, self._tie_rule(own)) for own in swept]
-            told = None if report is None else _by_query(report, first, len(swept) // max(len(batch), 1))
+            rankings = [Ranking(settings.top, self._least, self._tie_rule(own)) for own in swept]
+            told = None if report is None else _by_query(report, first, len(swept) // max(len(strands), 1))
             how = {"threads": self._threads, "swept": self.cells}
             self.cells = sweep_all(
                 self._task, swept, self.source, rankings, report=told, progress=progress, **how
             )
-            first += len(batch)
+            first += len(strands)
             best = iter([ranking.best() for ranking in rankings])
             ranked = [self._ranked(own, [next(best) for _ in own]) for own in strands]
             del rankings
@@ -354,14 +289,6 @@ class SearchRun:
             for own in ranked:
                 pairs = chain.from_iterable(islice(hits, len(own.found.records)))
                 yield QueryHits(own.strands[0], pairs)
-
-    def _strands(self, query: SearchQuery) -> tuple[SearchQuery, ...]:
-        """The query and, if that is asked for, its reverse complement."""
-        if self._complements is None:
-            return (query,)
-        letters = reverse_complement(query.letters.decode("latin-1")).encode()
-        codes = np.ascontiguousarray(self._complements[query.codes[::-1]])
-        return query, search_query(query.name, letters, codes, self.scoring, self._columns)
 
     def _tie_rule(self, query: SearchQuery) -> Callable[..., NDArray[np.float64]]:
         """Sorts equal scores by E-value; that of a database of one residue sorts like that of any other."""
@@ -376,16 +303,52 @@ class SearchRun:
             found, turned = self._better(strands[0], best)
         if self.statistics is None or not len(found.records):
             return _Ranked(strands, turned, found, None, None)
-        evalues = self._evalues(found.scores, strands[0], found.lengths)
+        if self.settings.composition:
+            return self._adjusted(strands, turned, found)
+        sizes = np.array([query.codes.size for query in strands])[turned]
+        statistics = self.statistics
+        if strands[0].k is not None:
+            statistics = replace(statistics, gapped=replace(statistics.gapped, k=strands[0].k))
+        evalues = self._evalues(found.scores, sizes, found.lengths, statistics)
         if self.settings.evalue is not None:
             good = np.flatnonzero(evalues <= self.settings.evalue)
             found, evalues, turned = found.take(good), evalues[good], turned[good]
-        return _Ranked(strands, turned, found, self.statistics.bit_score(found.scores), evalues)
+        return _Ranked(strands, turned, found, statistics.bit_score(found.scores), evalues)
+
+    def _adjusted(self, strands: tuple[SearchQuery, ...], turned: NDArray[np.int64], found: Found) -> _Ranked:
+        """Scored again for the composition of each pair, and ordered by that."""
+        assert self.statistics is not None
+        raw = np.zeros(len(found.records))
+        for first in range(0, raw.size, _RESCORED):
+            some = slice(first, first + _RESCORED)
+            entries = self.source.entries(np.sort(found.records[some]))
+            known = {entry.record: self._columns[entry.codes] for entry in entries}
+            targets = [known[record] for record in found.records[some].tolist()]
+            for k, (form, target) in enumerate(zip(turned[some].tolist(), targets, strict=True), first):
+                raw[k] = self._scaled_rows(strands[form].codes, target).score().score
+        sizes = np.array([query.codes.size for query in strands])[turned]
+        evalues = self._evalues(raw / COMPOSITION_SCALE, sizes, found.lengths, self.statistics)
+        # BLAST's E-values are of unrounded scores, its bits of rounded ones.
+        scores = np.floor(raw / COMPOSITION_SCALE + 0.5).astype(np.int64)
+        order = np.lexsort((found.records, -raw, evalues))
+        limit = np.inf if self.settings.evalue is None else self.settings.evalue
+        order = order[(evalues[order] <= limit) & (scores[order] >= self._least)]
+        found = Found(found.records, scores, found.lengths).take(order)
+        bits = self.statistics.bit_score(found.scores)
+        return _Ranked(strands, turned[order], found, bits, evalues[order])
+
+    def _scaled_rows(self, query: NDArray[np.uint8], target: NDArray[np.uint8]) -> RowSweep:
+        """A pair with the scores for its composition."""
+        assert self.statistics is not None
+        costs = (COMPOSITION_SCALE * self.scoring.gap_open, COMPOSITION_SCALE * self.scoring.gap_extend)
+        scores = composition_scores(self.statistics, query, target)
+        free = self._pairs.free
+        return row_sweep(query, target, scores, gap_open=costs[0], gap_extend=costs[1], free=free)
 
     def _better(self, query: SearchQuery, best: Sequence[Found]) -> tuple[Found, NDArray[np.int64]]:
-        """The best targets of both strands, of each the better one, and which it is."""
+        """The best targets of all forms of a query, of each the best one, and which it is."""
         both = Found(*(np.concatenate(columns) for columns in zip(*best, strict=True)))
-        turned = np.repeat([0, 1], [len(own.records) for own in best])
+        turned = np.repeat(np.arange(len(best)), [len(own.records) for own in best])
         order = np.lexsort((turned, -both.scores, both.records))
         order = order[np.diff(both.records[order], prepend=-1) != 0]
         found = both.take(order)
@@ -393,20 +356,22 @@ class SearchRun:
         first = np.lexsort((found.records, ties, -found.scores))[: self.settings.top]
         return found.take(first), turned[order][first]
 
-    def _evalues(self, scores: Any, query: SearchQuery, lengths: Any) -> NDArray[np.float64]:
-        assert self.statistics is not None
-        return self.statistics.evalue(
+    def _evalues(
+        self, scores: Any, sizes: Any, lengths: Any, statistics: KarlinAltschul
+    ) -> NDArray[np.float64]:
+        found = statistics.evalue(
             scores,
-            query.codes.size,
+            sizes,
             lengths,
             database_residues=self.source.residues,
             database_sequences=self.source.sequences,
         )
+        return found / TRANSLATED_SHARE if self.settings.translate else found
 
     def _several(self, hit: _Hit, entry: Entry) -> list[AlignedPair]:
         """The best alignments of a query with one target, on all strands that are asked for."""
         settings = self.settings
-        asked = SeveralBest(most=settings.hits_per_target, apart=0, min_score=settings.min_score or 1)
+        asked = SeveralBest(most=settings.hits_per_target, apart=0, min_score=max(self._least, 1))
         target = self._columns[entry.codes]
         found = [
             (query, alignment)
@@ -419,7 +384,9 @@ class SearchRun:
             own = hit._replace(query=query, score=alignment.score)
             if self.statistics is not None:
                 score = np.array([alignment.score])
-                evalue = float(self._evalues(score, query, np.array([hit.length]))[0])
+                evalue = float(
+                    self._evalues(score, query.codes.size, np.array([hit.length]), self.statistics)[0]
+                )
                 if settings.evalue is not None and evalue > settings.evalue:
                     break
                 own = own._replace(bit_score=float(self.statistics.bit_score(score)[0]), evalue=evalue)
@@ -428,7 +395,7 @@ class SearchRun:
 
     def _aligned(self, ranked: Sequence[_Ranked]) -> Iterator[list[AlignedPair]]:
         """What is found in each target, in order, groups of them read and aligned together."""
-        every = _groups(_hits(ranked), _residues, _GROUP_HITS, _GROUP_RESIDUES)
+        every = groups(_hits(ranked), _residues, _GROUP_HITS, _GROUP_RESIDUES)
         for hits in every:
             records = distinct(np.array([hit.record for hit in hits], np.int64))
             known = {entry.record: entry for entry in self.source.entries(records)}
@@ -437,7 +404,10 @@ class SearchRun:
                 yield from map(self._several, hits, entries)
                 continue
             alignments: Sequence[Alignment | None] = [None] * len(hits)
-            if not self.settings.score_only:
+            by_rows = hits[0].query.profile is not None or self.settings.composition
+            if by_rows and not self.settings.score_only:
+                alignments = [self._by_rows(*own) for own in zip(hits, entries, strict=True)]
+            elif not self.settings.score_only:
                 batch = PairBatch(
                     code_list([hit.query.codes for hit in hits]),
                     code_list([self._columns[entry.codes] for entry in entries]),
@@ -445,6 +415,29 @@ class SearchRun:
                 alignments = self._pairs.alignments(batch, self._pairs.results(batch, keep=True))
             for hit, entry, alignment in zip(hits, entries, alignments, strict=True):
                 yield [self._pair(hit, entry, alignment)]
+
+    def _by_rows(self, hit: _Hit, entry: Entry) -> Alignment:
+        """The alignment with scores of its own."""
+        query, target = hit.query, self._columns[entry.codes]
+        if query.profile is not None:
+            path = query.rows(target, self.scoring, self._pairs.free).align()
+            score = path.score
+        else:
+            path = self._scaled_rows(query.codes, target).align()
+            score = (path.score + COMPOSITION_SCALE // 2) // COMPOSITION_SCALE
+        ends = (path.query_end, path.target_end)
+        found = make_alignment(query.codes, target, self.scoring, score, *ends, path.runs)
+        if query.profile is None:
+            return found
+        # What is similar is what scores.
+        similar, row, column = 0, path.query_start, path.target_start
+        for operation, length in path.runs.tolist():
+            if operation == 0:
+                own = np.arange(length)
+                similar += int((query.profile[row + own, target[column + own]] > 0).sum())
+            row += length if operation != 1 else 0
+            column += length if operation != 2 else 0
+        return replace(found, similar=similar)
 
     def _pair(self, hit: _Hit, entry: Entry, alignment: Alignment | None, rank: int = 1) -> AlignedPair:
         if alignment is not None and alignment.score != hit.score:
@@ -461,13 +454,15 @@ class SearchRun:
             target=decode_residues(entry.codes, self.source.kind).encode("ascii"),
             score=hit.score,
             alignment=alignment,
-            mode="local",
+            mode=self.settings.mode,
             bit_score=hit.bit_score,
             evalue=hit.evalue,
             target_description=entry.description,
             target_record=entry.record,
             rank=rank,
-            strand="+" if hit.query is hit.strands[0] else "-",
+            strand="+" if hit.query is hit.strands[0] or hit.query.frame else "-",
+            frame=hit.query.frame,
+            query_residues=hit.query.residues,
         )
 
 
@@ -552,16 +547,19 @@ class _AllScores:
             )
         self._parts.append((query, found))
 
-    def matrix(self, queries: int, sequences: int) -> NDArray[np.int64]:
+    def matrix(self, queries: int, sequences: int, *, local: bool) -> NDArray[np.int64]:
         if queries * sequences > _MOST_SCORES:
             raise InvalidInput(
                 "scores", found=f"{queries * sequences:,} scores", expected=f"at most {_MOST_SCORES:,}"
             )
-        # Empty queries and targets are not swept: they score 0.
-        scores = np.zeros((queries, sequences), np.int64)
+        # Empty queries and targets are not swept: they score 0 in local mode.
+        scores = np.full((queries, sequences), 0 if local else -_FAR, np.int64)
         for query, found in self._parts:
             row = scores[query]
             row[found.records] = np.maximum(row[found.records], found.scores)
+        if scores.min(initial=0) == -_FAR:
+            expected = "sequences with residues, or mode 'local'"
+            raise InvalidInput("scores", found="an empty sequence", expected=expected)
         return scores
 
 
@@ -572,31 +570,54 @@ def search(
     *,
     scores: bool = False,
     progress: Callable[[CellProgress], None] | None = None,
+    **named: Any,
 ) -> SearchResult:
     """Search a database for the sequences that are most similar to each query.
 
     Every query is scored with every sequence (Smith and Waterman, J Mol Biol 147:195, 1981; no heuristics).
     Of each sequence one alignment is reported, a best one, or as many as `hits_per_target` says. The `top`
     best are kept, those with a larger E-value than `evalue` left out, and the others aligned. Hits are the
-    same for any form of the database and any number of threads.
+    same for any form of the database and any number of threads. Bit scores and E-values are those of BLAST;
+    where BLAST has no parameters for the scoring there are none, and a note says so. Empty sequences are
+    never hits.
 
-    `queries` are the path of a FASTA file, or names and sequences; `database` is a packed database or its
-    path, or the path or paths of FASTA files, which are read once. Nucleotides are searched as they are, or
-    with `strand` ``"both"`` on both strands. Bit scores and E-values are those of BLAST without
-    composition-based statistics; where BLAST has no parameters for the scoring there are none, and a note
-    says so. `scores` returns all scores, too, for up to 2^27 pairs; `progress` is called in this thread.
-    `InvalidInput` if a setting or a letter is wrong, `FormatError` if a file is not what it should be.
+    Parameters
+    ----------
+    queries
+        The path of a FASTA file, of a PSI-BLAST matrix in ASCII or of a HMMER3 profile; or sequences with
+        names: pairs, a mapping of names to sequences, or Biopython's records.
+    database
+        A packed database or its path, the path or paths of FASTA files, which are read once, or sequences
+        with names, as for `queries`.
+    settings
+        All settings, see `plait.align.settings.SearchSettings`; some may be given by name.
+    scores
+        Whether all scores are returned, too, for up to 2^27 pairs.
+    progress
+        Called in this thread with the cells that are done.
+    **named
+        Settings by name, such as ``top=10``.
 
-    >>> from plait.align.database import pack_sequences
-    >>> from plait.formats.fasta import Sequences
-    >>> letters = np.frombuffer(b"MKVLAWMKTAYIAKQRQISF", np.uint8)
-    >>> entries = Sequences(["a", "b"], ["", ""], letters, np.array([0, 6, 20]), np.array([1, 3]))
-    >>> database = pack_sequences(entries, "example", kind="protein")
-    >>> result = search([("q", "KTAYIARQRQ")], database)
+    Returns
+    -------
+    SearchResult
+        The hits of each query, best first.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting or a letter is wrong.
+    FormatError
+        If a file is not what it should be.
+
+    Examples
+    --------
+    >>> result = search({"q": "KTAYIARQRQ"}, {"a": "MKVLAW", "b": "MKTAYIAKQRQISF"}, kind="protein", top=1)
     >>> [(hit.target_name, hit.score, hit.alignment.cigar) for hit in result.hits[0]]
     [('b', 46, '6=1X3=')]
     """
-    run = SearchRun(database, settings or SearchSettings())
+    settings = replace(settings or SearchSettings(), **named)
+    run = SearchRun(database, settings)
     every = _AllScores() if scores else None
     names: list[str] = []
     hits: list[tuple[AlignedPair, ...]] = []
@@ -607,7 +628,7 @@ def search(
     return SearchResult(
         tuple(names),
         tuple(hits),
-        every.matrix(len(names), source.sequences) if every else None,
+        every.matrix(len(names), source.sequences, local=settings.mode == "local") if every else None,
         source.sequences,
         source.residues,
         run.cells,
@@ -672,7 +693,7 @@ def search_files(
                     inputs=inputs,
                 )
                 stack.enter_context(writer)
-            writer.begin(query.name, query.codes.size)
+            writer.begin(query.name, query.residues)
             for pair in pairs:
                 writer.write(pair)
             count += 1

@@ -44,7 +44,7 @@ class Ccsds123(Codec):  # type: ignore[misc]  # numcodecs has no types
             expected = "a type such as >u2"
             raise InvalidInput("dtype", found=reprlib.repr(dtype), expected=expected) from error
         if self._dtype is not None:
-            check_sample_type(self._dtype, "dtype")
+            check_sample_type(self._dtype, "dtype", standard=True)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:

@@ -119,11 +119,11 @@ class CubeBackend(BackendEntrypoint):  # type: ignore[misc]
         lazy = LazyCube(path, None if index is None else os.fspath(index))
         cube = lazy.cube()
         facts = CubeFacts.of(cube.origin)
-        block = cube.windows[0]
+        block, limits = cube.windows[0], cube.parameters.near_lossless
         variable = xr.Variable(
             _DIMENSIONS,
             indexing.LazilyIndexedArray(lazy),
-            attrs=facts.attributes,
+            attrs=facts.attributes if limits is None else {**facts.attributes, "near_lossless": limits},
             encoding={
                 # Those of the first part, which all but the last ones have.
                 "preferred_chunks": {"band": cube.shape[2], "y": block.last_row, "x": block.last_column},

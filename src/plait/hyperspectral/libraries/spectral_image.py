@@ -98,8 +98,10 @@ def _image_class() -> Any:
             if left := sorted(set(options) - {"dtype", "scale"}):
                 raise InvalidInput("load", found=", ".join(left), expected="dtype or scale")
             kind = np.dtype(options.get("dtype", np.float32))
-            if "dtype" not in options and self._cube.parameters.image.dynamic_range > _EXACT_BITS:
-                bits = self._cube.parameters.image.dynamic_range
+            bits = self._cube.parameters.image.dynamic_range
+            if self._cube.mapping is not None:
+                bits = 0 if self.dtype == np.float32 else 64
+            if "dtype" not in options and bits > _EXACT_BITS:
                 raise InvalidInput(
                     "load",
                     found=f"samples of {bits} bits, of which float32 keeps {_EXACT_BITS}",

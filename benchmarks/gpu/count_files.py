@@ -1,0 +1,121 @@
+"""Whole commands on a GPU and on the CPU: rows/s of `plait vdj count`, Parquet to Parquet, answers compared.
+
+    python benchmarks/gpu/count_files.py [--rows 8000000] [--folder FOLDER] [--repeat 2]
+
+Junctions are drawn from human_TRB, 1,000,000 of them again and again. Two tables of them: all columns that
+`plait vdj generate` writes (28), and those alone that are counted, with numbers of reads. First a table of
+1,000 rows as a command, the start of the program included, twice on the GPU; then `count_files` in this
+process, the best of the repeats, with the time of all processors together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from plait.vdj.count_files import count_files
+from plait.vdj.counting import PathCounter
+from plait.vdj.germline import load_germline
+from plait.vdj.models import PathModel
+
+GERMLINE, MODEL = "human_trb", "human_TRB"
+DRAWN = 1_000_000
+
+
+def command(*words: str) -> float:
+    """Seconds of a command."""
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "plait", *words], check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begin
+
+
+def tables(folder: Path, rows: int) -> dict[str, Path]:
+    """The tables, by what they have."""
+    drawn = folder / "drawn.parquet"
+    command("vdj", "generate", "--model", MODEL, "-n", str(min(rows, DRAWN)), "--seed", "1", "-o", str(drawn))
+    table = pq.read_table(drawn)
+    pq.write_table(table.slice(0, 1000), folder / "few.parquet")
+    narrow = table.select(["junction", "v_call", "j_call"])
+    narrow = narrow.append_column("duplicate_count", pa.array(np.arange(len(table)) % 9 + 1))
+    found = {}
+    for name, some in (("28 columns", table), ("4 columns", narrow)):
+        found[name] = folder / f"{some.num_columns}.parquet"
+        with pq.ParquetWriter(found[name], some.schema, compression="zstd", compression_level=1) as writer:
+            for first in range(0, rows, len(some)):
+                writer.write_table(some.slice(0, rows - first), row_group_size=1 << 16)
+    return found
+
+
+def counted(source: Path, output: Path, model: PathModel, device: str, repeat: int) -> tuple[float, float]:
+    """Seconds of a run, and of all processors."""
+    counter = PathCounter(load_germline(GERMLINE), model, device=device, threads=1)
+    best = (float("inf"), 0.0)
+    for _ in range(repeat):
+        output.unlink(missing_ok=True)
+        begin, used = time.perf_counter(), time.process_time()
+        count_files([source], output, counter)
+        best = min(best, (time.perf_counter() - begin, time.process_time() - used))
+    return best
+
+
+def compare(one: Path, other: Path) -> None:
+    """Check that two tables have the same rows."""
+    with pq.ParquetFile(one) as a, pq.ParquetFile(other) as b:
+        if a.metadata.num_rows != b.metadata.num_rows:
+            raise SystemExit(f"WRONG: {one} has other rows than {other}")
+        rows = [(batch for batch in file.iter_batches(1 << 16)) for file in (a, b)]
+        # Row groups may differ: cut anew.
+        tables = [pa.Table.from_batches(list(part)) for part in rows]
+        if not tables[0].equals(tables[1]):
+            raise SystemExit(f"WRONG: {one} differs from {other}")
+
+
+def main() -> None:
+    """Run everything and print it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=8_000_000)
+    parser.add_argument("--folder", type=Path, help="where tables are written; by default a temporary folder")
+    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--device", default="cuda", help="the other device is the CPU")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        folder = Path(name)
+        found = tables(folder, options.rows)
+        few = ["vdj", "count", str(folder / "few.parquet"), "--germline", GERMLINE]
+        for device in ("cpu", "cpu", options.device, options.device):
+            seconds = command(*few, "--device", device, "-o", str(folder / "few-counted.parquet"))
+            print(f"1,000 rows as a command, --device {device}: {seconds:.2f} s", flush=True)
+        sweep = PathModel(sweep_pi=(0, 1, 2, 3, 4), sweep_nu=tuple(range(11)))
+        cases = [("one model", PathModel(), name) for name in found] + [("55 models", sweep, "4 columns")]
+        for told, model, columns in cases:
+            source, rows = found[columns], options.rows
+            if model is sweep:
+                source, rows = folder / "sweep.parquet", max(options.rows // 16, 1)
+                pq.write_table(pq.read_table(found[columns]).slice(0, rows), source, row_group_size=1 << 16)
+            outputs = []
+            for device in ("cpu", options.device):
+                outputs.append(folder / f"counted-{device}.parquet")
+                seconds, used = counted(source, outputs[-1], model, device, options.repeat)
+                size = os.path.getsize(outputs[-1]) / rows
+                print(
+                    f"{told}, {columns}, --device {device}: {rows / seconds:,.0f} rows/s of {rows:,}, "
+                    f"{1e6 * used / rows:.2f} us of processor a row, {size:.0f} B",
+                    flush=True,
+                )
+            compare(*outputs)
+        print("all tables are the same on both")
+
+
+if __name__ == "__main__":
+    main()

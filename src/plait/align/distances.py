@@ -1,0 +1,122 @@
+"""Edit distances of lists of pairs, of any letters.
+
+A module of its own: letters are compared as they are, without a matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.align.scoring import free_ends_of
+from plait.align.settings import FreeEnd, Mode
+from plait.devices.target import resolve
+from plait.dp.bitparallel.edit_lists import EDIT_LIST
+from plait.dp.bitparallel.edits import MOST_LETTERS, codes_of, edit_batch, edit_bytes
+from plait.dp.pairs.lists import PairList
+from plait.errors import InvalidInput, Unsupported
+
+#: Bytes for one pair.
+_MOST_BYTES = 1 << 33
+
+
+def _texts(what: str, sequences: Iterable[str | bytes]) -> list[bytes]:
+    expected = "several texts, each bytes or an ASCII str"
+    if isinstance(sequences, str | bytes) or not isinstance(sequences, Iterable):
+        raise InvalidInput(what, found=f"one {type(sequences).__name__}", expected=expected)
+    texts = list(sequences)
+    for number, text in enumerate(texts, 1):
+        if not isinstance(text, str | bytes):
+            found = f"a {type(text).__name__} as number {number}"
+            raise InvalidInput(what, found=found, expected=expected)
+        if isinstance(text, str) and not text.isascii():
+            letter = next(letter for letter in text if not letter.isascii())
+            raise InvalidInput(what, found=f"the letter {letter!r} in number {number}", expected=expected)
+    return [text.encode() if isinstance(text, str) else text for text in texts]
+
+
+def _joined(texts: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Texts one after the other, and where each begins."""
+    starts = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(text) for text in texts], out=starts[1:])
+    return np.frombuffer(b"".join(texts), np.uint8), starts
+
+
+def edit_distances(
+    queries: Iterable[str | bytes],
+    targets: Iterable[str | bytes],
+    *,
+    mode: Mode = "global",
+    free_ends: Sequence[FreeEnd] | None = None,
+    at_most: int | None = None,
+    threads: int | None = None,
+) -> NDArray[np.int64]:
+    """Fewest letters to replace, insert and delete: the first query with the first target, and so on.
+
+    The distance of Levenshtein; with free ends, what is left out costs nothing. `align_pairs` gives the
+    alignments, with scores of 0 and -1 and gap costs of 1.
+
+    Parameters
+    ----------
+    queries, targets
+        Texts of any bytes, as many of each; letters are the same if their bytes are, so that case matters.
+    mode, free_ends
+        ``"global"``; ``"semiglobal"``, by default with both ends of the target left out; or ``"overlap"``: as
+        for `align`.
+    at_most
+        Distances above it are not worked out, which takes less time; by default all are.
+    threads
+        Threads; by default those of the settings.
+
+    Returns
+    -------
+    NDArray[np.int64]
+        Shape (pairs,); -1 where the distance is more than `at_most`.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting is wrong, the numbers of texts differ, or more than 32 different letters occur.
+    Unsupported
+        If a pair is too long; the bytes that it needs are named.
+
+    Examples
+    --------
+    >>> edit_distances(["kitten", "GATTACA"], ["sitting", "CATTTTACA"]).tolist()
+    [3, 3]
+    >>> edit_distances(["TTAC", "TTAC"], ["GGTTCGG", "CCCCCCC"], mode="semiglobal", at_most=2).tolist()
+    [1, -1]
+    """
+    pairs = _texts("queries", queries), _texts("targets", targets)
+    if len(pairs[0]) != len(pairs[1]):
+        found = f"{len(pairs[0])} queries and {len(pairs[1])} targets"
+        raise InvalidInput("pairs", found=found, expected="as many queries as targets")
+    rows, columns = (np.array([len(text) for text in texts], np.int64) for texts in pairs)
+    free = free_ends_of(mode, free_ends)
+    if free.anywhere:
+        found, expected = repr(mode), "global, semiglobal or overlap"
+        raise InvalidInput("mode", found=found, expected=expected)
+    if at_most is not None and (not isinstance(at_most, int | np.integer) or at_most < 0):
+        raise InvalidInput("at_most", found=repr(at_most), expected="a whole number, 0 or more")
+    needed = int(edit_bytes(rows, columns).max(initial=0))
+    if needed > _MOST_BYTES:
+        why = f"it needs {needed:,} bytes of memory, more than {_MOST_BYTES:,}"
+        raise Unsupported("the distance of so long a pair", why=why)
+    most = rows + columns if at_most is None else np.minimum(rows + columns, at_most)
+    # An empty text is all gap, unless that is free.
+    distances = np.where(free.query_start or free.query_end, 0, rows)
+    distances = distances + np.where(free.target_start or free.target_end, 0, columns)
+    distances[distances > most] = -1
+    some = np.flatnonzero((rows > 0) & (columns > 0))
+    if some.size:
+        codes = (_joined([texts[k] for k in some.tolist()]) for texts in pairs)
+        task = PairList(*next(codes), *next(codes), None, 1, 1, free)
+        letters = codes_of(task.query, task.target).size
+        if letters > MOST_LETTERS:
+            expected = f"{MOST_LETTERS} at the most"
+            raise InvalidInput("texts", found=f"{letters} different letters", expected=expected)
+        launched = resolve("cpu", threads).launch(EDIT_LIST, edit_batch(task, False, most[some]))
+        distances[some] = launched.scores
+    return distances

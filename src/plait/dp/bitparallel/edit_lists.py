@@ -1,0 +1,392 @@
+"""Lists of pairs of unit costs: a pair in each lane, or one after the other where they are few or long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.devices.target import Problem, Target, interpreted, over_threads
+from plait.dp.bitparallel.edits import (
+    LETTER_BITS,
+    PLANES,
+    EditBatch,
+    begin_walk,
+    diagonals,
+    differ,
+    edit_memory,
+    edit_pairs_kernel,
+    fill_word,
+    put_pair,
+    spread,
+    walk_words,
+    word_rows,
+)
+from plait.dp.bitparallel.recurrences import EditColumns, column
+from plait.dp.pairs.lists import PairResults, offer, read_only, shares
+from plait.dp.pairs.traceback import close_at_border
+from plait.lang.compile import kernel, shared
+from plait.lang.lanes import equal, greater, host_lanes, load, select, splat, store, widen, width_of
+
+#: Words of choices of pairs side by side, two in each lane for 64 cells.
+_MOST_WORDS: Final = 1 << 17
+#: Blocks of rows of pairs side by side that are not worth a limit, and columns after which it is looked at.
+_UNLIMITED: Final = 4
+_LOOK: Final = 1024
+
+
+class GroupWords(NamedTuple):
+    """Choices of the pair in one lane: `offsets` are where columns begin, as if from the first word on."""
+
+    row: Any
+    column: Any
+    lane: Any
+    offsets: Any
+
+    @staticmethod
+    def word_of(place: GroupWords, row: Any, column: Any) -> Any:
+        at = column - place.column
+        return place.offsets[at] + 2 * ((row - place.row) // 64), place.lane
+
+
+class GroupMemory(NamedTuple):
+    """Memory of one thread for pairs side by side, a lane each, which all end in the last row and column.
+
+    `planes` int64 (blocks * `PLANES`, lanes): words of the rows, see `fill_word`. `letters` int8 (columns,
+    lanes) are codes. `state` int64 (2 * blocks, lanes): steps down and up of the rows; `counts` int64
+    (blocks, lanes): rows that begin with a step down. `lanes` int64 (4, lanes): where the columns begin, the
+    distance below the last column, the least one below any, and the column of that. `pairs` int64 (lanes,)
+    are numbers of pairs. `offsets` int64 (columns,): where columns would begin in `bits` if all blocks were
+    there; the others are as in `EditMemory`.
+    """
+
+    planes: Any
+    letters: Any
+    state: Any
+    counts: Any
+    lanes: Any
+    pairs: Any
+    offsets: Any
+    bits: Any
+    runs: Any
+    cursor: Any
+    best: Any
+
+
+@shared
+def _fill_group(task: Any, memory: Any, blocks: int, columns: int) -> None:
+    for lane in range(memory.pairs.size):
+        k = memory.pairs[lane]
+        query = task.query[task.query_starts[k] : task.query_starts[k + 1]]
+        target = task.target[task.target_starts[k] : task.target_starts[k + 1]]
+        for b in range(blocks):
+            first = 64 * (b - blocks) + query.size
+            fill_word(memory.planes, b * PLANES, lane, query, first, task.bits, bool(task.free.target_start))
+            memory.counts[b, lane] = 0 if task.free.query_start else 64 - min(max(-first, 0), 64)
+        start = columns - target.size
+        memory.lanes[0, lane] = start
+        for j in range(start):
+            memory.letters[j, lane] = 0
+        for j in range(target.size):
+            memory.letters[start + j, lane] = target[j]
+
+
+@shared
+def _begin_block(lanes: Any, task: Any, memory: Any, b: int) -> Any:
+    """Steps down left of the columns."""
+    inside = load(lanes, memory.planes, b * PLANES + LETTER_BITS, 0)
+    return inside - inside if task.free.query_start else inside
+
+
+@shared
+def _begin_lanes(lanes: Any, task: Any, memory: Any, blocks: int, begun: Any) -> None:
+    """Let some lanes begin with the column at hand."""
+    for b in range(blocks):
+        up = load(lanes, memory.state, 2 * b, 0)
+        down = load(lanes, memory.state, 2 * b + 1, 0)
+        store(lanes, memory.state, 2 * b, 0, select(begun, _begin_block(lanes, task, memory, b), up))
+        store(lanes, memory.state, 2 * b + 1, 0, select(begun, up - up, down))
+
+
+@shared
+def _visit_column(
+    lanes: Any, p: Any, task: Any, memory: Any, letters: Any, blocks: Any, keep: bool, used: int
+) -> Any:
+    """The blocks of a column, from the first to before the last; the step to the right below them.
+
+    From the third of `blocks` on all rows exist.
+    """
+    more = p.full if blocks[0] > 0 or not task.free.target_start else p.unit - p.unit
+    less = p.unit - p.unit
+    for b in range(blocks[0], blocks[1]):
+        base = b * PLANES
+        same = differ(task.kind, lanes, memory.planes, base, letters) ^ p.full
+        if b < blocks[2]:
+            same = same & load(lanes, memory.planes, base + LETTER_BITS, 0)
+            same = same | load(lanes, memory.planes, base + LETTER_BITS + 1, 0)
+        up, down = load(lanes, memory.state, 2 * b, 0), load(lanes, memory.state, 2 * b + 1, 0)
+        up, down, more, less, diagonal, right = column(p, up, down, same, more, less)
+        store(lanes, memory.state, 2 * b, 0, up)
+        store(lanes, memory.state, 2 * b + 1, 0, down)
+        if keep:
+            store(lanes, memory.bits, used, 0, diagonal)
+            store(lanes, memory.bits, used + 1, 0, right)
+            used += 2
+    return less - more
+
+
+@shared
+def _least(memory: Any, lane: int, blocks: Any) -> int:
+    """The least distance in the column at hand of a lane, of which that below is known."""
+    value = memory.lanes[1, lane]
+    least = value
+    for b in range(blocks[1] - 1, blocks[0] - 1, -1):
+        up, down = memory.state[2 * b, lane], memory.state[2 * b + 1, lane]
+        for r in range(63, -1, -1):
+            value += ((down >> r) & 1) - ((up >> r) & 1)
+            least = min(least, value)
+    return int(least)
+
+
+@shared
+def _beyond(memory: Any, blocks: Any, j: int, columns: int, limit: int) -> int:
+    """What the largest distance may come to if one is above the limit in the column at hand, else 0."""
+    worst = 0
+    for lane in range(memory.pairs.size):
+        begun = j + 1 - memory.lanes[0, lane]
+        least = _least(memory, lane, blocks) if begun > 0 else 0
+        if least > limit:
+            worst = max(worst, least * (columns - memory.lanes[0, lane]) // begun * 17 // 16)
+    return worst
+
+
+@shared
+def _sweep_group(lanes: Any, task: Any, memory: Any, size: Any, band: Any, limit: int, keep: bool) -> int:
+    """Visit the diagonals of a band, column by column; ``memory.lanes`` gets what is found.
+
+    `size` is blocks, columns, and the block from which on all rows exist; `band` lowest and highest diagonal.
+    Returns 0, or a larger limit if the one that is given, and not 0, is passed on the way.
+    """
+    p = EditColumns(splat(lanes, 1), splat(lanes, 63), splat(lanes, -1))
+    zero = p.unit - p.unit
+    for b in range(size[0]):
+        store(lanes, memory.state, 2 * b, 0, _begin_block(lanes, task, memory, b))
+        store(lanes, memory.state, 2 * b + 1, 0, zero)
+    starts = load(lanes, memory.lanes, 0, 0)
+    latest = 0
+    for lane in range(memory.pairs.size):
+        latest = max(latest, memory.lanes[0, lane])
+    total, value, least, where = zero, zero, zero, zero
+    reached, used = 0, 0
+    for j in range(size[1]):
+        blocks = (max(0, (j - band[1]) // 64), min(size[0], (j - band[0]) // 64 + 1), size[2])
+        while reached < blocks[1]:
+            rows = load(lanes, memory.counts, reached, 0)
+            total = total + rows
+            value = value + rows
+            reached += 1
+        number = splat(lanes, j)
+        if j <= latest:
+            begun = equal(starts, number)
+            _begin_lanes(lanes, task, memory, reached, begun)
+            value = select(begun, total, value)
+            least = select(begun, total, least)
+            where = select(begun, number - p.unit, where)
+        if keep:
+            memory.offsets[j] = used - 2 * blocks[0]
+        letters = spread(task.kind, p, widen(zero, load(lanes, memory.letters, j, 0)))
+        value = value + _visit_column(lanes, p, task, memory, letters, blocks, keep, used)
+        used += 2 * (blocks[1] - blocks[0])
+        better = greater(least, value)
+        least = select(better, value, least)
+        where = select(better, number, where)
+        store(lanes, memory.lanes, 1, 0, value)
+        if limit and j % _LOOK == _LOOK - 1 and j < size[1] - _LOOK:
+            worst = _beyond(memory, blocks, j, size[1], limit)
+            if worst:
+                return worst
+    store(lanes, memory.lanes, 2, 0, least)
+    store(lanes, memory.lanes, 3, 0, where)
+    return 0
+
+
+@shared
+def _band_of(task: Any, memory: Any, size: Any, limit: int) -> Any:
+    """Lowest and highest diagonal, counted from the last cell of all pairs, for a limit."""
+    low, high = 64 * size[0] + size[1], -64 * size[0] - size[1]
+    for lane in range(memory.pairs.size):
+        k = memory.pairs[lane]
+        rows = task.query_starts[k + 1] - task.query_starts[k]
+        columns = task.target_starts[k + 1] - task.target_starts[k]
+        own = diagonals(task.free, rows, columns, limit)
+        shift = size[1] - 64 * size[0] - (columns - rows)
+        low = min(low, own[0] + shift)
+        high = max(high, own[1] + shift)
+    return low, high
+
+
+@shared
+def _end_of_lane(task: Any, memory: Any, lane: int, size: Any, rows: int, columns: int) -> None:
+    """Set ``memory.best`` to minus the distance, and where the alignment ends."""
+    best, free = memory.best, task.free
+    best[0] = -memory.lanes[1, lane]
+    best[1] = rows - 1
+    best[2] = columns - 1
+    if free.query_end:
+        value = 0 if free.target_start else columns
+        offer(best, -value, -1, columns - 1)
+        above = 64 * size[0] - rows
+        for i in range(above, above + rows):
+            value += (memory.state[2 * (i // 64), lane] >> (i % 64)) & 1
+            value -= (memory.state[2 * (i // 64) + 1, lane] >> (i % 64)) & 1
+            offer(best, -value, i - above, columns - 1)
+    if free.target_end:
+        offer(best, -memory.lanes[2, lane], rows - 1, memory.lanes[3, lane] - memory.lanes[0, lane])
+
+
+@shared
+def _trace_lane(task: Any, memory: Any, lane: int, above: int) -> None:
+    cursor, start = memory.cursor, memory.lanes[0, lane]
+    begin_walk(memory.best, cursor)
+    cursor[0] += above
+    cursor[1] += start
+    walk_words(GroupWords(0, 0, lane, memory.offsets), memory.bits, above, start, cursor, memory.runs)
+    cursor[0] -= above
+    cursor[1] -= start
+    close_at_border(task.free.query_start, task.free.target_start, cursor, memory.runs)
+
+
+@shared
+def _find_group(lanes: Any, task: Any, memory: Any, keep: bool) -> Any:
+    """Sweep a group within a limit that grows until it holds; returns the size, as for `_sweep_group`."""
+    rows, columns, fewest, most, apart = 0, 0, 1 << 60, 0, 0
+    for lane in range(memory.pairs.size):
+        k = memory.pairs[lane]
+        m = task.query_starts[k + 1] - task.query_starts[k]
+        n = task.target_starts[k + 1] - task.target_starts[k]
+        rows, columns, fewest = max(rows, m), max(columns, n), min(fewest, m)
+        apart, most = max(apart, abs(n - m)), max(most, min(task.limits[k], m + n))
+    free = task.free
+    blocks = (rows - 1) // 64 + 1
+    size = (blocks, columns, blocks - fewest // 64)
+    _fill_group(task, memory, size[0], columns)
+    loose = free.query_start or free.target_start or free.query_end or free.target_end
+    most = max(most, apart)
+    limit = most if loose or size[0] <= _UNLIMITED else min(apart + 64, most)
+    again = 1
+    while again:
+        band = _band_of(task, memory, size, limit)
+        again = _sweep_group(lanes, task, memory, size, band, limit if limit < most else 0, keep)
+        for lane in range(memory.pairs.size):
+            if limit < most and memory.lanes[1, lane] > limit:
+                again = max(again, 2 * limit)
+        if again:
+            limit = min(max(again, limit + 64), most)
+    return size
+
+
+@shared
+def edit_groups(
+    lanes: Any, task: Any, order: Any, first: int, last: int, keep: bool, memory: Any, results: Any
+) -> int:
+    """As `edit_pairs`, of the pairs ``order[first:last]``, as many side by side as there are lanes."""
+    width = width_of(lanes)
+    written = 0
+    for k in range(first, last, width):
+        for lane in range(width):
+            memory.pairs[lane] = order[min(k + lane, last - 1)]
+        size = _find_group(lanes, task, memory, keep)
+        for lane in range(min(width, last - k)):
+            pair = memory.pairs[lane]
+            rows = task.query_starts[pair + 1] - task.query_starts[pair]
+            columns = task.target_starts[pair + 1] - task.target_starts[pair]
+            _end_of_lane(task, memory, lane, size, rows, columns)
+            distance = -memory.best[0]
+            if distance > task.limits[pair]:
+                distance = -1
+            elif keep:
+                _trace_lane(task, memory, lane, 64 * size[0] - rows)
+            written += put_pair(pair, distance, keep, memory, written, results)
+    return written
+
+
+def _group_memory(width: int, rows: int, columns: int, words: int) -> GroupMemory:
+    blocks = (rows - 1) // 64 + 1
+    return GroupMemory(
+        word_rows(blocks * PLANES, width),
+        np.zeros((columns, width), np.int8),
+        word_rows(2 * blocks, width),
+        word_rows(blocks, width),
+        word_rows(4, width),
+        np.zeros(width, np.int64),
+        np.zeros(columns, np.int64),
+        word_rows(words, width),
+        np.zeros((rows + columns + 2 if words else 0, 2), np.int64),
+        np.zeros(5, np.int64),
+        np.zeros(3, np.int64),
+    )
+
+
+def _side_by_side(
+    rows: NDArray[np.int64], columns: NDArray[np.int64], width: int, keep: bool
+) -> NDArray[np.bool_]:
+    """Pairs that are best swept side by side."""
+    chosen = np.ones(rows.size, np.bool_)
+    if keep:
+        chosen = (rows // 64 + 1) * columns <= _MOST_WORDS
+    return chosen if 2 * np.count_nonzero(chosen) > width else np.zeros(rows.size, np.bool_)
+
+
+def run_edits(calls: tuple[Callable[..., Any], ...], batch: EditBatch, target: Target) -> PairResults:
+    """Distances and alignments of pairs, in order.
+
+    `calls` are `edit_pairs_kernel` and `edit_groups_kernel` or their definitions. Starts are only known with
+    alignments, and nothing is where the distance is above the limit.
+    """
+    task, keep, lanes = read_only(batch.pairs), batch.keep, host_lanes()
+    rows, columns = np.diff(task.query_starts), np.diff(task.target_starts)
+    scores, counts, starts = np.zeros((3, rows.size), np.int64)
+    ends = np.zeros((rows.size, 4), np.int64)
+    beside = _side_by_side(rows, columns, lanes.width, keep)
+    order = np.concatenate([np.flatnonzero(~beside), np.flatnonzero(beside)])
+    alone = int(order.size - np.count_nonzero(beside))
+    order[alone:] = order[alone:][np.lexsort((columns[order[alone:]], rows[order[alone:]]))]
+
+    def run(share: tuple[int, int]) -> Any:
+        first, last = share
+        own = order[first:last]
+        longest = int(rows[own].max()), int(columns[own].max())
+        size = int((rows[own] + columns[own] + 2).sum()) if keep else 0
+        results = PairResults(scores, ends, np.empty((size, 2), np.int64), counts)
+        if first >= alone:
+            words = 2 * ((longest[0] - 1) // 64 + 1) * longest[1] if keep else 0
+            memory: Any = _group_memory(lanes.width, *longest, words)
+            used = calls[1](lanes, task, order, first, last, keep, memory, results)
+        else:
+            memory = edit_memory(lanes.width, *longest, task.bits, keep)
+            used = calls[0](lanes, task, order, first, last, keep, memory, results)
+        return results.runs[:used].copy()
+
+    parts = [
+        (first + begin, last + begin)
+        for begin, which in ((0, order[:alone]), (alone, order[alone:]))
+        for first, last in shares(rows[which], columns[which], target.threads)
+    ]
+    found = np.concatenate([np.zeros((0, 2), np.int64), *over_threads(target.threads, parts, run)])
+    own = counts[order]
+    starts[order] = np.cumsum(own) - own
+    before = np.repeat(starts - (np.cumsum(counts) - counts), counts)
+    return PairResults(scores, ends, found[before + np.arange(before.size)], counts)
+
+
+edit_groups_kernel = kernel(edit_groups)
+_KERNELS: Final = (edit_pairs_kernel, edit_groups_kernel)
+#: Distances of unit costs, and alignments.
+EDIT_LIST: Final[Problem[EditBatch, PairResults]] = Problem(
+    "edit distances of a list of pairs",
+    cpu=partial(run_edits, _KERNELS),
+    reference=partial(run_edits, tuple(map(interpreted, _KERNELS))),
+)

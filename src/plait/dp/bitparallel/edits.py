@@ -1,0 +1,600 @@
+"""Unit costs: edit distances of pairs, 64 rows of a column in each word, and their alignments.
+
+Lanes are words of neighbouring rows, each a column behind the one above it, and words hold where a distance
+is one more or one less than its neighbour (Myers, J ACM 46:395, 1999; Hyyro's form). A matrix is swept stripe
+by stripe. Rows that fill the first stripe stand above the query, so that the last row is always the last of
+its stripe. Of two fixed ends only the diagonals are swept that alignments within a limit pass through, and
+the limit grows until it holds (Ukkonen, Inf Control 64:100, 1985).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.dp.bitparallel.recurrences import EditColumns, column
+from plait.dp.pairs.lists import PairList, offer
+from plait.dp.pairs.traceback import close_at_border, copy_runs, write_run
+from plait.lang.compile import by_type, kernel, shared
+from plait.lang.lanes import (
+    OneLane,
+    equal,
+    host_lanes,
+    last_lane,
+    load,
+    select,
+    shift_in,
+    splat,
+    store,
+    width_of,
+)
+
+#: Letters are told apart by so many bits.
+LETTER_BITS: Final = 5
+MOST_LETTERS: Final = 1 << LETTER_BITS
+#: Rows of ``planes`` of a stripe: those of the letters' bits, the rows that exist, those that always match.
+PLANES: Final = LETTER_BITS + 2
+#: Distance that is tried first.
+_FIRST_LIMIT: Final = 128
+
+
+class EditScale(NamedTuple):
+    """What distances mean: ``2 score = both * residues of both - unit * distance``."""
+
+    both: int
+    unit: int
+
+
+@shared
+def mark_codes(codes: Any, marks: Any) -> None:
+    """Set the marks, uint8 (256,), of codes that occur."""
+    for k in range(codes.size):
+        marks[codes[k]] = 1
+
+
+def codes_of(*sequences: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """The codes that occur, rising."""
+    marks = np.zeros(256, np.uint8)
+    for codes in sequences:
+        mark_kernel(codes, marks)
+    return np.flatnonzero(marks)
+
+
+def _most_code(task: PairList) -> int:
+    return max(int(task.query.max(initial=0)), int(task.target.max(initial=0)))
+
+
+def unit_costs(task: PairList) -> EditScale | None:
+    """How distances of these pairs become scores; None if the costs are others, or letters too many.
+
+    A score of equal letters other than 0 is shared out to the residues, which all of a global alignment has.
+    """
+    free, gap = task.free, int(task.gap_open)
+    if free.anywhere or task.gap_extend != gap or gap == 0:
+        return None
+    # Often all letters up to the last one have such scores.
+    most = _most_code(task) + 1
+    found = _scale_of(task, *2 * (np.arange(most),)) if most <= MOST_LETTERS else None
+    return found or _scale_of(task, codes_of(task.query), codes_of(task.target))
+
+
+def _scale_of(task: PairList, own: NDArray[np.int64], other: NDArray[np.int64]) -> EditScale | None:
+    """The scale of pairs with some letters."""
+    scores = task.matrix[np.ix_(own, other)]
+    same = own[:, None] == other
+    both = int(scores[same][0]) if same.any() and not any(task.free) else 0
+    unit = 2 * int(task.gap_open) + both
+    if np.union1d(own, other).size > MOST_LETTERS:
+        return None
+    # A mismatch takes away what both residues have, and costs as much as either gap.
+    if unit <= 0 or (scores[same] != both).any() or (2 * scores[~same] != 2 * both - unit).any():
+        return None
+    return EditScale(both, unit)
+
+
+class EditPairs(NamedTuple):
+    """Pairs: codes below `MOST_LETTERS`, uint8, one after the other, and where each begins, int64 (n + 1,).
+
+    `limits` int64 (n,) are distances above which a pair is left; `free` says what may be left out; `kind` is
+    `TwoBits` or `FiveBits`, and `bits` are as many.
+    """
+
+    query: Any
+    query_starts: Any
+    target: Any
+    target_starts: Any
+    limits: Any
+    free: Any
+    kind: Any
+    bits: Any
+
+
+class EditMemory(NamedTuple):
+    """Memory of one thread, for the longest query and target.
+
+    `planes` int64 (stripes * `PLANES`, lanes): words of the rows, see `fill_word`.
+    `letters` int8 (bits, columns + lanes): bits of those of the columns, all ones or zeros. `state` int64
+    (2 * lanes + 2, lanes): where rows begin with a step down, numbers of the lanes, and steps down and up
+    behind the last column, two rows for each lane. `across` int8 (stripes + 1, columns + lanes): steps to the
+    right above the columns of stripes. `spans` int64 (stripes + 1, 3): first column of a stripe, the one
+    behind its last, and the distance above and left of its first cell. `edge` int8 (columns + lanes,) is the
+    lower edge of the stripe at hand. `bits` int64 (2 * steps, lanes): where the diagonal is best, and steps
+    to the right. `runs`, `cursor` and `best` are as in `plait.dp.pairs.lists.PairMemory`.
+    """
+
+    planes: Any
+    letters: Any
+    state: Any
+    across: Any
+    spans: Any
+    edge: Any
+    bits: Any
+    runs: Any
+    cursor: Any
+    best: Any
+
+
+class EditPair(NamedTuple):
+    """A pair at hand: codes, what may be left out, and how letters are told apart."""
+
+    query: Any
+    target: Any
+    free: Any
+    kind: Any
+
+
+@shared
+def fill_word(planes: Any, base: int, lane: int, query: Any, first: int, bits: int, match: bool) -> None:
+    """Bits of the letters of the rows `first` to ``first + 63``, which may lie above those of the query.
+
+    `planes` gets, from row `base` on in a lane: a word for each bit, the rows that exist, and those that
+    match all letters: with `match` those that do not exist.
+    """
+    missing = min(max(-first, 0), 64)
+    own = query[max(first, 0) : max(first + 64, 0)]
+    for b in range(bits):
+        word = 0
+        for r in range(own.size - 1):
+            word |= ((int(own[r]) >> b) & 1) << r
+        if own.size > 0:
+            # The highest bit is the sign.
+            word -= ((int(own[own.size - 1]) >> b) & 1) << (own.size - 1)
+        planes[base + b, lane] = word << min(missing, 63)
+    rows = -1 << missing if missing < 64 else 0
+    planes[base + LETTER_BITS, lane] = rows
+    planes[base + LETTER_BITS + 1, lane] = -1 - rows if match else 0
+
+
+class TwoBits(NamedTuple):
+    """Up to four letters: a word of all ones or zeros for each bit of those that the lanes are at."""
+
+    @staticmethod
+    def none(kind: TwoBits, zero: Any) -> Any:
+        return zero, zero
+
+    @staticmethod
+    def spread(kind: TwoBits, p: Any, codes: Any) -> Any:
+        zero = p.unit - p.unit
+        return zero - (codes & p.unit), zero - ((codes >> p.unit) & p.unit)
+
+    @staticmethod
+    def enter(kind: TwoBits, letters: Any, rows: Any, at: int) -> Any:
+        one = OneLane(1)
+        return (
+            shift_in(letters[0], int(load(one, rows, 0, at))),
+            shift_in(letters[1], int(load(one, rows, 1, at))),
+        )
+
+    @staticmethod
+    def differ(kind: TwoBits, lanes: Any, planes: Any, base: int, letters: Any) -> Any:
+        a, b = load(lanes, planes, base, 0) ^ letters[0], load(lanes, planes, base + 1, 0) ^ letters[1]
+        return a | b
+
+
+class FiveBits(NamedTuple):
+    """Up to 32 letters."""
+
+    @staticmethod
+    def none(kind: FiveBits, zero: Any) -> Any:
+        return zero, zero, zero, zero, zero
+
+    @staticmethod
+    def spread(kind: FiveBits, p: Any, codes: Any) -> Any:
+        two = p.unit + p.unit
+        high = codes >> two
+        return (
+            *spread(TwoBits(), p, codes),
+            *spread(TwoBits(), p, high),
+            (p.unit - p.unit) - (high >> two),
+        )
+
+    @staticmethod
+    def enter(kind: FiveBits, letters: Any, rows: Any, at: int) -> Any:
+        one = OneLane(1)
+        return (
+            *enter(TwoBits(), letters, rows, at),
+            shift_in(letters[2], int(load(one, rows, 2, at))),
+            shift_in(letters[3], int(load(one, rows, 3, at))),
+            shift_in(letters[4], int(load(one, rows, 4, at))),
+        )
+
+    @staticmethod
+    def differ(kind: FiveBits, lanes: Any, planes: Any, base: int, letters: Any) -> Any:
+        some = differ(TwoBits(), lanes, planes, base, letters)
+        some = some | (load(lanes, planes, base + 2, 0) ^ letters[2])
+        some = some | (load(lanes, planes, base + 3, 0) ^ letters[3])
+        return some | (load(lanes, planes, base + 4, 0) ^ letters[4])
+
+
+@by_type
+def none(kind: Any, zero: Any) -> Any:
+    """No letters yet."""
+
+
+@by_type
+def spread(kind: Any, p: Any, codes: Any) -> Any:
+    """The letters of the lanes, of which `codes` are given; `p` are `EditColumns`."""
+
+
+@by_type
+def enter(kind: Any, letters: Any, rows: Any, at: int) -> Any:
+    """The letters one lane further, and the next one of the columns in the first lane."""
+
+
+@by_type
+def differ(kind: Any, lanes: Any, planes: Any, base: int, letters: Any) -> Any:
+    """Where the letters of the rows are others."""
+
+
+@shared
+def _fill_columns(letters: Any, target: Any, bits: int) -> None:
+    """Bits of the letters of the columns, all ones or zeros."""
+    for b in range(bits):
+        for j in range(target.size):
+            letters[b, j] = -((int(target[j]) >> b) & 1)
+
+
+@shared
+def _sweep_stripe(lanes: Any, pair: Any, memory: Any, stripe: int, first: int, last: int, keep: bool) -> None:
+    """Visit the columns `first` to before `last` of a stripe; ``memory.state`` has how its rows begin."""
+    width = width_of(lanes)
+    one, kind = OneLane(1), pair.kind
+    p = EditColumns(splat(lanes, 1), splat(lanes, 63), splat(lanes, -1))
+    zero = p.unit - p.unit
+    state, bits = memory.state, memory.bits
+    base = stripe * PLANES
+    inside = load(lanes, memory.planes, base + LETTER_BITS, 0)
+    always = load(lanes, memory.planes, base + LETTER_BITS + 1, 0)
+    begin = load(lanes, state, 0, 0)
+    up, down, more, less, letters = begin, zero, zero, zero, none(kind, zero)
+    columns = last - first
+    offset = first - memory.spans[stripe, 0]
+    for t in range(columns + width - 1):
+        step = int(load(one, memory.across, stripe, offset + t))
+        more = shift_in(more, -step >> 63)
+        less = shift_in(less, step >> 63)
+        letters = enter(kind, letters, memory.letters, first + t)
+        if t < width:
+            begun = equal(load(lanes, state, 1, 0), splat(lanes, t))
+            up = select(begun, begin, up)
+            down = select(begun, zero, down)
+        same = (differ(kind, lanes, memory.planes, base, letters) ^ p.full) & inside | always
+        up, down, more, less, diagonal, right = column(p, up, down, same, more, less)
+        if keep:
+            store(lanes, bits, 2 * t, 0, diagonal)
+            store(lanes, bits, 2 * t + 1, 0, right)
+        memory.edge[t] = last_lane(less - more)
+        if t >= columns - 1:
+            store(lanes, state, 2 + 2 * (t - columns + 1), 0, up)
+            store(lanes, state, 3 + 2 * (t - columns + 1), 0, down)
+
+
+@shared
+def diagonals(free: Any, rows: int, columns: int, limit: int) -> Any:
+    """Lowest and highest diagonal, column minus row, that alignments within a limit pass through."""
+    beyond = columns - rows
+    starts_free = free.query_start or free.target_start
+    ends_free = free.query_end or free.target_end
+    if starts_free and ends_free:
+        return -rows, columns
+    if starts_free:
+        return beyond - limit, beyond + limit
+    if ends_free:
+        return -limit, limit
+    return -((limit - beyond) // 2), (limit + beyond) // 2
+
+
+@shared
+def _enter(lanes: Any, pair: Any, memory: Any, stripe: int, above: int, low: int, high: int) -> bool:
+    """Set the columns of a stripe, the steps above them, and the distance before them; whether it has any."""
+    height = 64 * width_of(lanes)
+    columns = pair.target.size
+    row = stripe * height - above
+    first = max(0, row + low)
+    last = min(columns, row + height + high)
+    if first >= last:
+        return False
+    spans, steps = memory.spans, memory.across[stripe]
+    if stripe == 0:
+        corner = 0 if pair.free.target_start else first
+        for c in range(first, last):
+            steps[c - first] = 0 if pair.free.target_start else 1
+    else:
+        before, end = spans[stripe - 1, 0], spans[stripe - 1, 1]
+        corner = spans[stripe, 2]
+        lower = memory.edge[width_of(lanes) - 1 :]
+        for c in range(before, first):
+            corner += int(lower[c - before])
+        for c in range(first, last):
+            steps[c - first] = lower[c - before] if c < end else 1
+    spans[stripe, 0] = first
+    spans[stripe, 1] = last
+    spans[stripe, 2] = corner
+    return True
+
+
+@shared
+def _begin_rows(lanes: Any, pair: Any, memory: Any, stripe: int, first: int) -> None:
+    """Set how the rows of a stripe begin left of a column: with distances that rise, but at a free start."""
+    rises = first > 0 or not pair.free.query_start
+    for lane in range(width_of(lanes)):
+        inside = memory.planes[stripe * PLANES + LETTER_BITS, lane]
+        memory.state[0, lane] = inside if rises else 0
+        memory.state[1, lane] = lane
+
+
+@shared
+def _leave(lanes: Any, pair: Any, memory: Any, stripe: int, above: int, best: Any) -> int:
+    """Take what a stripe has of the last column or row; returns the least distance that an alignment has."""
+    width = width_of(lanes)
+    rows, columns = pair.query.size, pair.target.size
+    spans, free = memory.spans, pair.free
+    first, last, corner = spans[stripe, 0], spans[stripe, 1], spans[stripe, 2]
+    row = stripe * 64 * width - above
+    end = row + 64 * width
+    if last == columns and free.query_end:
+        value = corner
+        for c in range(last - first):
+            value += int(memory.across[stripe, c])
+        for r in range(max(-row, 0), 64 * width):
+            at = 2 + 2 * (r // 64)
+            value += (memory.state[at, r // 64] >> (r % 64)) & 1
+            value -= (memory.state[at + 1, r // 64] >> (r % 64)) & 1
+            offer(best, -value, row + r, columns - 1)
+    value = corner + (end - max(row, 0) if first > 0 or not free.query_start else 0)
+    spans[stripe + 1, 2] = value
+    bound = not (free.query_end or free.target_end)
+    least = value + (abs((columns - first) - (rows - end)) if bound else 0)
+    for c in range(first, last):
+        value += int(memory.edge[c - first + width - 1])
+        least = min(least, value + (abs((columns - c - 1) - (rows - end)) if bound else 0))
+        if end == rows and free.target_end:
+            offer(best, -value, rows - 1, c)
+    if end == rows and last == columns:
+        offer(best, -value, rows - 1, columns - 1)
+    return int(least)
+
+
+@shared
+def _within(lanes: Any, pair: Any, memory: Any, stripes: int, limit: int, keep: bool) -> int:
+    """Sweep what alignments within a limit pass through.
+
+    Returns 0, or a larger limit to try; ``memory.best`` is minus the distance, and where the alignment ends.
+    """
+    rows, columns = pair.query.size, pair.target.size
+    height = 64 * width_of(lanes)
+    above = stripes * height - rows
+    low, high = diagonals(pair.free, rows, columns, limit)
+    best, free = memory.best, pair.free
+    best[0] = -(rows + columns + 1)
+    best[1] = rows
+    best[2] = columns
+    if free.query_end:
+        offer(best, 0 if free.target_start else -columns, -1, columns - 1)
+    if free.target_end:
+        offer(best, 0 if free.query_start else -rows, rows - 1, -1)
+    for stripe in range(stripes):
+        if not _enter(lanes, pair, memory, stripe, above, low, high):
+            return 2 * limit + 1
+        first = memory.spans[stripe, 0]
+        _begin_rows(lanes, pair, memory, stripe, first)
+        _sweep_stripe(lanes, pair, memory, stripe, first, memory.spans[stripe, 1], keep)
+        least = _leave(lanes, pair, memory, stripe, above, best)
+        if least > limit and -best[0] > limit:
+            # The rows so far say what all of them will need.
+            done = (stripe + 1) * height - above
+            return int(max(2 * limit + 1, 1, least * rows // done * 9 // 8))
+    return 0 if -best[0] <= limit else 2 * limit + 1
+
+
+class StripeWords(NamedTuple):
+    """Choices of a stripe, of which `row` is the first row and `column` the first column kept."""
+
+    row: Any
+    column: Any
+
+    @staticmethod
+    def word_of(place: StripeWords, row: Any, column: Any) -> Any:
+        lane = (row - place.row) // 64
+        return 2 * (column - place.column + lane), lane
+
+
+@by_type
+def word_of(place: Any, row: Any, column: Any) -> Any:
+    """Row and lane of the word with whether the diagonal is best in a cell; the next row has the steps."""
+
+
+@shared
+def walk_words(place: Any, bits: Any, top: int, first: int, cursor: Any, runs: Any) -> None:
+    """Walk back through the rows from `top` and the columns from `first` on."""
+    i, j = int(cursor[0]), int(cursor[1])
+    length = 0
+    while i >= top and j >= first:
+        at, lane = word_of(place, i, j)
+        bit = (i - place.row) % 64
+        if (bits[at, lane] >> bit) & 1:
+            length += 1
+            i -= 1
+            j -= 1
+            continue
+        if length:
+            write_run(runs, cursor, 0, length)
+            length = 0
+        if (bits[at + 1, lane] >> bit) & 1:
+            write_run(runs, cursor, 1, 1)
+            j -= 1
+        else:
+            write_run(runs, cursor, 2, 1)
+            i -= 1
+    if length:
+        write_run(runs, cursor, 0, length)
+    cursor[0] = i
+    cursor[1] = j
+
+
+@shared
+def begin_walk(best: Any, cursor: Any) -> None:
+    """Set the cursor of a walk to where an alignment ends."""
+    cursor[0] = best[1]
+    cursor[1] = best[2]
+    cursor[2] = 0
+    cursor[4] = 0
+
+
+@shared
+def _trace(lanes: Any, pair: Any, memory: Any, stripes: int, kept: bool) -> None:
+    """Walk back from the end, stripe by stripe, each swept again unless its choices are `kept`."""
+    height = 64 * width_of(lanes)
+    above = stripes * height - pair.query.size
+    cursor, best, spans = memory.cursor, memory.best, memory.spans
+    begin_walk(best, cursor)
+    while cursor[0] >= 0 and cursor[1] >= 0:
+        stripe = (cursor[0] + above) // height
+        first, last = spans[stripe, 0], cursor[1] + 1
+        if not kept:
+            # No more columns than rows and distance together lie on the way up.
+            first = max(first, last - height + best[0])
+            _begin_rows(lanes, pair, memory, stripe, first)
+            _sweep_stripe(lanes, pair, memory, stripe, first, last, True)
+        place = StripeWords(stripe * height - above, first)
+        walk_words(place, memory.bits, max(place.row, 0), first, cursor, memory.runs)
+    close_at_border(pair.free.query_start, pair.free.target_start, cursor, memory.runs)
+
+
+@shared
+def _edit_pair(lanes: Any, pair: Any, most: int, keep: bool, memory: Any) -> int:
+    """The distance of a pair that is not empty, -1 if it is above `most`; its alignment with `keep`."""
+    width = width_of(lanes)
+    rows, columns = pair.query.size, pair.target.size
+    stripes = (rows - 1) // (64 * width) + 1
+    bits = memory.letters.shape[0]
+    for k in range(stripes * width):
+        base, first = k // width * PLANES, 64 * (k - stripes * width) + rows
+        fill_word(memory.planes, base, k % width, pair.query, first, bits, bool(pair.free.target_start))
+    _fill_columns(memory.letters, pair.target, bits)
+    whole = stripes == 1 and 2 * (columns + width) <= memory.bits.shape[0]
+    limit = rows + columns if stripes == 1 else abs(columns - rows) + _FIRST_LIMIT
+    again = 1
+    while again:
+        limit = min(limit, most)
+        again = _within(lanes, pair, memory, stripes, limit, keep and whole)
+        if again and limit >= most:
+            return -1
+        limit = again
+    if keep:
+        _trace(lanes, pair, memory, stripes, whole)
+    return -int(memory.best[0])
+
+
+@shared
+def edit_pairs(
+    lanes: Any, task: Any, order: Any, first: int, last: int, keep: bool, memory: Any, results: Any
+) -> int:
+    """Distances of the pairs ``order[first:last]``, none empty, into ``results.scores``, and where they end.
+
+    -1 where the distance is above the limit. With `keep` alignments too; returns the number of their runs.
+    """
+    written = 0
+    for number in range(first, last):
+        k = order[number]
+        q0, q1 = task.query_starts[k], task.query_starts[k + 1]
+        t0, t1 = task.target_starts[k], task.target_starts[k + 1]
+        pair = EditPair(task.query[q0:q1], task.target[t0:t1], task.free, task.kind)
+        distance = _edit_pair(lanes, pair, task.limits[k], keep, memory)
+        written += put_pair(k, distance, keep, memory, written, results)
+    return written
+
+
+@shared
+def put_pair(pair: int, distance: int, keep: bool, memory: Any, written: int, results: Any) -> int:
+    """Write what was found of a pair; returns the number of its runs."""
+    best, cursor = memory.best, memory.cursor
+    results.scores[pair] = distance
+    results.ends[pair, 1] = best[1] + 1
+    results.ends[pair, 3] = best[2] + 1
+    if not keep or distance < 0:
+        return 0
+    results.ends[pair, 0] = cursor[0] + 1
+    results.ends[pair, 2] = cursor[1] + 1
+    results.run_counts[pair] = copy_runs(cursor, memory.runs, written, results.runs)
+    return int(results.run_counts[pair])
+
+
+class EditBatch(NamedTuple):
+    """Pairs, none empty, and whether their alignments are wanted."""
+
+    pairs: EditPairs
+    keep: bool
+
+
+def edit_bytes(rows: Any, columns: Any) -> Any:
+    """Bytes that pairs of so many residues of query and target need at most."""
+    width = host_lanes().width
+    return (rows // (64 * width) + 2) * (columns + 1) + 16 * width * (columns + 2 * width)
+
+
+def edit_batch(task: PairList, keep: bool, limits: NDArray[np.int64] | None = None) -> EditBatch:
+    """Pairs of `unit_costs`; `limits` are distances above which a pair is left, (n,)."""
+    query, target, size = task.query, task.target, _most_code(task) + 1
+    if size > 4:
+        present = codes_of(task.query, task.target)
+        if present.size <= 4 or size > MOST_LETTERS:
+            place = np.zeros(256, np.uint8)
+            place[present] = np.arange(present.size)
+            query, target, size = place[query], place[target], present.size
+    if limits is None:
+        limits = np.diff(task.query_starts) + np.diff(task.target_starts)
+    how = (TwoBits(), 2) if size <= 4 else (FiveBits(), LETTER_BITS)
+    return EditBatch(
+        EditPairs(query, task.query_starts, target, task.target_starts, limits, task.free, *how), keep
+    )
+
+
+def word_rows(rows: int, width: int) -> NDArray[np.int64]:
+    """Rows of words, none of which lies in more lines of the cache than it must."""
+    room = np.empty((rows + 1) * width, np.int64)
+    first = -room.ctypes.data % (8 * width) // 8
+    return room[first : first + rows * width].reshape(rows, width)
+
+
+def edit_memory(width: int, rows: int, columns: int, bits: int, keep: bool) -> EditMemory:
+    """Memory for pairs of up to so many residues, in so many lanes and bits of letters."""
+    stripes = (rows - 1) // (64 * width) + 1
+    steps = 2 * (columns + width) if keep else 0
+    return EditMemory(
+        word_rows(stripes * PLANES, width),
+        np.zeros((bits, columns + width), np.int8),
+        word_rows(2 * width + 2, width),
+        np.empty((stripes + 1, columns + width), np.int8),
+        np.zeros((stripes + 1, 3), np.int64),
+        np.empty(columns + width, np.int8),
+        word_rows(steps, width),
+        np.zeros((rows + columns + 2 if keep else 0, 2), np.int64),
+        np.zeros(5, np.int64),
+        np.zeros(3, np.int64),
+    )
+
+
+edit_pairs_kernel, mark_kernel = kernel(edit_pairs), kernel(mark_codes)

@@ -1,0 +1,166 @@
+"""Parameters that are chosen for a cube by compressing a sample of it: the preset ``auto``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.hyperspectral.codec import Compressor
+from plait.hyperspectral.containers import BlockGrid, Window
+from plait.hyperspectral.cubes import CubeSource
+from plait.hyperspectral.parameters import ErrorLimits, ImageLayout, Representatives, StreamParameters
+from plait.hyperspectral.presets import AUTO, preset_parameters
+
+#: Samples of a cube that are looked at; a row of each strip at the least.
+SAMPLE: Final = 1 << 21
+_STRIPS = 4
+_Settings = Mapping[str, Any]
+
+
+def _damped(eighths: int) -> dict[str, Any]:
+    found = Representatives(resolution=3, damping=eighths) if eighths else None
+    return {"representatives": found}
+
+
+#: What is tried, one step after the other; each goes on from what was best before.
+_STEPS: Final[tuple[tuple[dict[str, Any], ...], ...]] = (
+    tuple(
+        {"local_sum": local_sum, "mode": mode}
+        for local_sum in ("wide-neighbor", "wide-column", "narrow-neighbor", "narrow-column")
+        for mode in ("full", "reduced")
+    ),
+    tuple(_damped(eighths) for eighths in (0, 1, 2, 3, 4, 5)),
+    tuple({"prediction_bands": bands} for bands in (1, 2, 3, 5, 8, 10, 15)),
+    tuple(
+        {"weight_interval": interval, "weight_final": final}
+        for interval, final in ((64, 3), (64, 5), (256, 3), (256, 5), (256, 7), (1024, 5), (1024, 7))
+    ),
+    tuple({"rescaling_counter_size": size} for size in (4, 5, 6, 7)),
+    tuple({"weight_resolution": resolution} for resolution in (13, 16, 19)),
+    tuple(_damped(eighths) for eighths in (0, 1, 2, 3, 4, 5)),
+)
+#: Tables whose size is that of the predictor, by what then stays as it is.
+_TABLES: Final = ("weight_table", "weight_offsets")
+_OF_TABLES: Final = ("prediction_bands", "mode", "weight_resolution")
+
+
+class _Piece(NamedTuple):
+    """Samples, (rows, columns, bands), of a block of `pixels` pixels, or of a part of it."""
+
+    samples: NDArray[Any]
+    pixels: int
+
+
+def parameters_for(
+    source: CubeSource,
+    image: ImageLayout,
+    preset: str,
+    grid: BlockGrid | None = None,
+    **named: Any,
+) -> StreamParameters:
+    """Parameters of a preset, with some of one's own; those of ``auto`` are chosen for the cube.
+
+    `image` is that of `source`, `grid` its blocks. What is `named` stays as it is. InvalidInput as in
+    `preset_parameters`.
+    """
+    pixels = None if grid is None else grid.block_pixels
+    if preset != AUTO:
+        return preset_parameters(image, preset, pixels, **named)
+    # Wrong names and values are told before anything is tried.
+    preset_parameters(image, "default", pixels, **named)
+    windows = [Window(0, image.rows, 0, image.columns)] if grid is None else list(grid)
+    trial = _Trial(_sample(source, image, windows), image, named)
+    # Tables go with the bands before of the usual preset, unless those are named.
+    presets = ["default"] if {*named} & {*_TABLES} else ["best", "default", "fast"]
+    sizes = [trial.bits(one, pixels, {}) for one in presets]
+    least = min(sizes)
+    chosen = presets[sizes.index(least)]
+    best: dict[str, Any] = {}
+    for step in _STEPS:
+        free = [settings for settings in step if not trial.fixed & {*settings}]
+        for settings in free:
+            one = {**best, **settings}
+            if (bits := trial.bits(chosen, pixels, one)) < least:
+                best, least = one, bits
+    return preset_parameters(image, chosen, pixels, **best, **named)
+
+
+class _Trial:
+    """Sizes of a sample with one set of parameters and another; `fixed` are names that may not change."""
+
+    def __init__(self, pieces: Sequence[_Piece], image: ImageLayout, named: _Settings) -> None:
+        self._pieces, self._image = pieces, image
+        # There may be a value for each row, and a sample has few of them.
+        self._named = {name: value for name, value in named.items() if name != "supplementary"}
+        if isinstance(limits := named.get("error_limits"), ErrorLimits):
+            self._named["error_limits"] = limits.at_first
+        self.fixed = {*named}
+        if self.fixed & {*_TABLES}:
+            self.fixed |= {*_OF_TABLES}
+        if image.columns == 1:
+            self.fixed |= {"mode", "local_sum"}
+        if named.get("coder") == "block-adaptive":
+            self.fixed.add("rescaling_counter_size")
+        self._known: dict[str, float] = {}
+
+    def bits(self, preset: str, pixels: int | None, settings: _Settings) -> float:
+        """Bits of the blocks that the sample is of, as far as it tells."""
+        key = repr((preset, sorted(settings.items())))
+        if key not in self._known:
+            self._known[key] = sum(
+                _bits(
+                    piece,
+                    preset_parameters(
+                        self._of(piece), preset, pixels or piece.pixels, **settings, **self._named
+                    ),
+                )
+                for piece in self._pieces
+            )
+        return self._known[key]
+
+    def _of(self, piece: _Piece) -> ImageLayout:
+        rows, columns, _ = piece.samples.shape
+        return replace(self._image, rows=rows, columns=columns)
+
+
+def _bits(piece: _Piece, parameters: StreamParameters) -> float:
+    """Size of the block that a piece is of: what follows is taken to cost what its second half does."""
+    rows, columns, _ = piece.samples.shape
+    # In band-sequential order nothing is written before the end.
+    half = 0 if parameters.order == "bsq" else rows // 2
+    size = 0
+
+    def add(data: bytes) -> None:
+        nonlocal size
+        size += len(data)
+
+    compressor = Compressor(parameters, add)
+    compressor.write(piece.samples[:half])
+    before = size
+    compressor.write(piece.samples[half:])
+    compressor.close()
+    more = (piece.pixels - half * columns) / ((rows - half) * columns)
+    return float(8 * (before + more * (size - before)))
+
+
+def _sample(source: CubeSource, image: ImageLayout, windows: Sequence[Window]) -> list[_Piece]:
+    """Some of the blocks, or of one that is too large strips from all over it, one below the other."""
+    most = SAMPLE // image.bands
+    count = min(len(windows), max(1, most // windows[0].pixels))
+    chosen = [windows[(2 * k + 1) * len(windows) // (2 * count)] for k in range(count)]
+    found = []
+    for window in chosen:
+        first, last, left, right = window
+        rows = max(_STRIPS, most // (right - left))
+        if rows >= last - first:
+            strips = [(first, last)]
+        else:
+            ends = [first + k * (last - first) // _STRIPS for k in range(_STRIPS)]
+            strips = [(start, start + rows // _STRIPS) for start in ends]
+        samples = np.concatenate([np.asarray(source.read(*strip, left, right)) for strip in strips])
+        found.append(_Piece(samples, window.pixels))
+    return found

@@ -1,0 +1,188 @@
+"""Similarities of q-grams on GPUs: a query a warp, eight targets a lane, two counts of 16 bits in a word.
+
+A module of its own: what CUDA runs, which is imported where a GPU is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.devices.cuda import cuda, cuda_kernel
+from plait.devices.cuda_devices import POOL
+from plait.devices.cuda_target import CudaTarget
+from plait.devices.ptx import instruction
+from plait.devices.target import over_threads
+from plait.lang.compile import by_type_of
+from plait.lang.warps import WARP
+from plait.qgrams.similarity import COLUMNS, Above, Grams, Matrix, SimilarBatch, ranges_of
+
+#: Warps of a block, which look at the same targets, and blocks that fill a device.
+_WARPS: Final = 8
+_BLOCKS: Final = 1 << 13
+#: Bytes of a table of counts, cells of a matrix that are computed at a time, pairs that there is room for.
+_TABLE, _CELLS, _ROOM = 1 << 32, 1 << 28, 1 << 22
+
+
+class _Texts(NamedTuple):
+    """`Grams` on a device: int32, but for `starts`; `counts` are in both halves of a word."""
+
+    grams: Any
+    counts: Any
+    starts: Any
+    sizes: Any
+    order: Any
+
+
+def _halves(word: Any) -> Any:
+    return np.array([word], np.int32).view(np.uint16)
+
+
+_least: Final = instruction(
+    "min.u16x2 $0,$1,$2;",
+    "vmin2.u32.u32.u32 $0,$1,$2,$2;",
+    lambda a, b: np.minimum(_halves(a), _halves(b)).view(np.int32)[0],
+)
+
+
+def _put_cell(sink: Matrix, query: Any, column: Any, target: Any, size: Any, common: Any) -> None:
+    sink.out[query, column] = common * sink.inverse[size - common]
+
+
+def _put_pair(sink: Above, query: Any, column: Any, target: Any, size: Any, common: Any) -> None:
+    if common >= sink.least[size] and (target > query or not sink.own):
+        at = cuda.atomic.add(sink.number, 0, 1)
+        if at < sink.pairs.shape[0]:
+            sink.pairs[at, 0] = query
+            sink.pairs[at, 1] = target
+            sink.pairs[at, 2] = common
+
+
+#: What takes note of what a query and a target, in a column of the table, have in common.
+_PUT: Final[dict[type, Any]] = {Matrix: _put_cell, Above: _put_pair}
+_put: Final[Any] = by_type_of(_PUT)
+_LONG, _INTS = np.zeros(1, np.int64), np.zeros(1, np.int32)
+_TEXTS: Final = _Texts(_INTS, _INTS, _LONG, _INTS, _INTS)
+
+
+@cuda_kernel(lambda: [(_TEXTS, np.zeros((1, 1), np.int32))])
+def fill_table(targets: Any, table: Any) -> None:
+    """Counts of q-grams, `table` int32 (vocabulary, words), of two targets a word: a thread has a word."""
+    word = cuda.grid(1)
+    if word < table.shape[1]:
+        for row in range(table.shape[0]):
+            table[row, word] = 0
+        for side in range(2):
+            k = 2 * word + side
+            if k < targets.sizes.size:
+                for y in range(targets.starts[k], targets.starts[k + 1]):
+                    count = targets.counts[y] & 0xFFFF
+                    table[targets.grams[y], word] |= (
+                        np.int32(np.uint32(count) << np.uint32(16)) if side else count
+                    )
+
+
+@cuda_kernel(
+    lambda: [
+        (sink, _TEXTS, _TEXTS, np.zeros(1, np.int32), np.int64(1), np.zeros((1, 2), np.int64))
+        for sink in (
+            Matrix(np.zeros((1, 1), np.float32), np.zeros(1)),
+            Above(_LONG, True, np.zeros((1, 3), np.int64), _LONG),
+        )
+    ]
+)
+def compare_warps(sink: Any, queries: Any, targets: Any, table: Any, across: Any, ranges: Any) -> None:
+    """Compare 256 targets with queries in their range, one a warp; rows of `table`, flat, are so long."""
+    lane, block = cuda.threadIdx.x % WARP, cuda.blockIdx.x
+    word, apart = np.uint64(block * (COLUMNS // 2) + lane), np.uint64(across)
+    first = ranges[block, 0] + cuda.blockIdx.y * _WARPS + cuda.threadIdx.x // WARP
+    for a in range(first, ranges[block, 1], _WARPS * cuda.gridDim.y):
+        sum0 = sum1 = sum2 = sum3 = np.int32(0)
+        for place in range(queries.starts[a], queries.starts[a + 1]):
+            y = np.uint32(place)
+            n, at = queries.counts[y], np.uint64(np.uint64(np.uint32(queries.grams[y])) * apart + word)
+            sum0 = np.int32(sum0 + _least(n, table[at]))
+            sum1 = np.int32(sum1 + _least(n, table[at + np.uint64(WARP)]))
+            sum2 = np.int32(sum2 + _least(n, table[at + np.uint64(2 * WARP)]))
+            sum3 = np.int32(sum3 + _least(n, table[at + np.uint64(3 * WARP)]))
+        size, query = queries.sizes[a], queries.order[a]
+        for k in range(8):
+            both = (sum0, sum1, sum2, sum3)[k >> 1]
+            column = 2 * (block * (COLUMNS // 2) + lane + WARP * (k >> 1)) + (k & 1)
+            if column < targets.sizes.size:
+                common = np.uint32(both) >> np.uint32(16 * (k & 1)) & np.uint32(0xFFFF)
+                _put(sink, query, column, targets.order[column], size + targets.sizes[column], common)
+
+
+def _on_device(slot: Any, name: str, texts: Grams, first: int, last: int) -> _Texts:
+    """Texts from `first` on; nothing is empty."""
+    begin, end = int(texts.starts[first]), int(texts.starts[last])
+
+    def there(part: str, values: NDArray[Any], kind: Any = np.int32) -> Any:
+        return slot.upload(f"{name} {part}", np.append(values, 0).astype(kind))
+
+    counts = np.minimum(texts.counts[begin:end], 0xFFFF).astype(np.uint32) * np.uint32(0x10001)
+    return _Texts(
+        there("grams", texts.grams[begin:end]),
+        there("counts", counts.view(np.int32)),
+        slot.upload(f"{name} starts", texts.starts[first : last + 1] - begin),
+        slot.upload(f"{name} sizes", texts.sizes[first:last].astype(np.int32)),
+        slot.upload(f"{name} order", texts.order[first:last].astype(np.int32)),
+    )
+
+
+def similar_batch(batch: SimilarBatch, target: CudaTarget) -> list[NDArray[np.int64]] | None:
+    """What the CPU finds, pairs in any order; None for the nearest, and for q-grams of too many kinds."""
+    queries, targets, sink = batch.queries, batch.targets, batch.sink
+    most = _TABLE // (2 * batch.vocabulary)
+    if isinstance(sink, Matrix):
+        most = min(most, max(_CELLS // queries.sizes.size, COLUMNS))
+    most = most // COLUMNS * COLUMNS
+    if not isinstance(sink, (Matrix, Above)) or not most:
+        return None
+    ranges = ranges_of(batch, 0, np.iinfo(np.uint16).max)
+
+    def one(first: int) -> NDArray[np.int64]:
+        last = min(first + most, targets.sizes.size)
+        own = ranges[first // COLUMNS : -(-last // COLUMNS)]
+        with POOL.slot(target.devices) as slot:
+            asked = _on_device(slot, "queries", queries, 0, queries.sizes.size)
+            held = _on_device(slot, "targets", targets, first, last)
+            table = slot.room("table", (batch.vocabulary, len(own) * COLUMNS // 2), np.int32)
+            fill_table.launch(-(-table.shape[1] // 128), 128, held, table, stream=slot.stream)
+            blocks = len(own), min(-(-queries.sizes.size // _WARPS), -(-_BLOCKS // len(own)))
+            given = (
+                asked,
+                held,
+                table.reshape(table.size),
+                np.int64(table.shape[1]),
+                slot.upload("ranges", own),
+            )
+
+            def compared(there: Any) -> None:
+                compare_warps.launch(blocks, _WARPS * WARP, there, *given, stream=slot.stream)
+
+            if isinstance(sink, Matrix):
+                out = slot.room("out", (queries.sizes.size, last - first), np.float32)
+                compared(Matrix(out, slot.upload("inverse", sink.inverse)))
+                found = slot.download("out", out)
+                slot.wait()
+                sink.out[:, first:last] = found
+                return np.zeros((0, 3), np.int64)
+            least, room = slot.upload("least", sink.least), _ROOM
+            while True:
+                pairs, number = (
+                    slot.room("pairs", (room, 3), np.int64),
+                    slot.upload("number", np.zeros(1, np.int64)),
+                )
+                compared(Above(least, sink.own, pairs, number))
+                count = slot.download("number", number)
+                slot.wait()
+                if count[0] <= room:
+                    few: NDArray[np.int64] = pairs[: max(int(count[0]), 1)].copy_to_host(stream=slot.stream)
+                    return few[: count[0]]
+                room = int(count[0])
+
+    return over_threads(len(target.devices), range(0, targets.sizes.size, most), one)

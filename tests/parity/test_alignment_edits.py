@@ -1,0 +1,198 @@
+"""Pairs of unit costs, by words of rows, against their definition: every free end, stripes and limits."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.alignment import BestAlignment, best_by_gotoh
+from support.alignment_batches import AlignmentBatch
+from support.alignment_solvers import pair_list
+from support.examples import examples
+
+from plait.align import align_pairs, edit_distances, match_mismatch, score_many, score_pairs
+from plait.align.scoring import END_NAMES
+from plait.devices.target import CpuTarget, interpreted
+from plait.dp.bitparallel import edit_lists, edits
+from plait.dp.bitparallel.edit_lists import EDIT_LIST
+from plait.dp.pairs.launches import PAIR_LIST
+from plait.dp.pairs.lists import ListBatch, PairResults, make_setup
+from plait.errors import InvalidInput
+from plait.lang.lanes import lanes_of
+
+FREE = [frozenset(name for bit, name in enumerate(END_NAMES) if number >> bit & 1) for number in range(16)]
+
+
+Pairs = list[tuple[list[int], list[int]]]
+
+
+def batch_of(pairs: Pairs, free: frozenset[str], gap: int = 1, both: int = 0) -> AlignmentBatch:
+    """Pairs of unit costs, by the cost of a gap and the score of equal letters, which is even."""
+    letters = 1 + max(code for pair in pairs for codes in pair for code in codes)
+    other = both // 2 - gap
+    scores = tuple(tuple(both if a == b else other for b in range(letters)) for a in range(letters))
+    return AlignmentBatch(
+        queries=tuple(tuple(query) for query, _ in pairs),
+        targets=tuple(tuple(target) for _, target in pairs),
+        scores=scores,
+        gap_open=gap,
+        gap_extend=gap,
+        mode="semiglobal" if free else "global",
+        free_ends=free,
+    )
+
+
+def drawn(rng: random.Random, letters: int, longest: int) -> tuple[list[int], list[int]]:
+    """A pair: alike, repetitive, or neither."""
+    query = rng.choices(range(letters), k=rng.randint(1, longest))
+    target = rng.choices(range(letters), k=rng.randint(1, longest))
+    kind = rng.randint(0, 3)
+    if kind == 1:
+        unit = target[: rng.randint(1, 5)]
+        return (unit * longest)[: len(query)], (unit * longest)[: len(target)]
+    if kind > 1:
+        cut = rng.randint(0, len(query))
+        rate = rng.choice([0.02, 0.3])
+        target = [code for code in query if rng.random() > rate]
+        target = target[cut // 2 :] + rng.choices(range(letters), k=rng.randint(0, 9))
+    return query, target or [0]
+
+
+def found_by(results: PairResults) -> list[BestAlignment]:
+    """Minus the distances, and alignments."""
+    ends, columns = np.cumsum(results.run_counts), []
+    for last, count in zip(ends.tolist(), results.run_counts.tolist(), strict=True):
+        columns.append("".join("MDI"[o] * n for o, n in results.runs[last - count : last].tolist()))
+    return [
+        BestAlignment(-score, (i, j), (m, n), own)
+        for score, (i, m, j, n), own in zip(
+            results.scores.tolist(), results.ends.tolist(), columns, strict=True
+        )
+    ]
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("free", FREE[::3], ids=lambda free: "+".join(sorted(free)) or "whole")
+def test_definition(free: frozenset[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edit_lists, "host_lanes", lambda: lanes_of(2))
+    monkeypatch.setattr(edits, "_FIRST_LIMIT", 3)
+    monkeypatch.setattr(edit_lists, "_UNLIMITED", 1)
+    monkeypatch.setattr(edit_lists, "_LOOK", 40)
+    rng = random.Random(f"{sorted(free)}")
+    pairs = [drawn(rng, letters, longest) for letters, longest in ((1, 9), (2, 40), (4, 70), (9, 300))]
+    batch = batch_of(pairs, free)
+    task = edits.edit_batch(pair_list(batch), True)
+    wanted = [best_by_gotoh(case) for case in batch.cases]
+    for beside in (0, 1 << 20):
+        monkeypatch.setattr(edit_lists, "_MOST_WORDS", beside)
+        results = edit_lists.run_edits(
+            (interpreted(edits.edit_pairs_kernel), interpreted(edit_lists.edit_groups_kernel)),
+            task,
+            CpuTarget(1),
+        )
+        assert found_by(results) == wanted
+
+
+@examples(120)
+@given(st.integers(0, 1 << 32))
+def test_same_as_any_costs(seed: int) -> None:
+    rng = random.Random(seed)
+    free, threads = FREE[rng.choice([0, 0, *range(16)])], rng.randint(1, 3)
+    letters = rng.choice([2, 4, 20])
+    longest = rng.choice([30, 700, 1500])
+    pairs = [drawn(rng, letters, longest) for _ in range(rng.choice([1, 4, 20]))]
+    gap, both = rng.choice([(1, 0), (4, 0), (1, 2), (2, 2), (3, -2)])
+    batch = batch_of(pairs, free, gap, 0 if free else both)
+    task, target = pair_list(batch), CpuTarget(threads)
+    scale = edits.unit_costs(task)
+    assert scale is not None
+    known = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
+    residues = np.diff(task.query_starts) + np.diff(task.target_starts)
+    for keep in (True, False):
+        found = target.launch(EDIT_LIST, edits.edit_batch(task, keep))
+        assert ((scale.both * residues - scale.unit * found.scores) // 2).tolist() == known.scores.tolist()
+        assert np.array_equal(found.ends[:, 1::2], known.ends[:, 1::2])
+        if keep:
+            assert np.array_equal(found.ends, known.ends)
+            assert np.array_equal(found.runs, known.runs)
+            assert np.array_equal(found.run_counts, known.run_counts)
+
+
+def test_limits() -> None:
+    rng = random.Random(5)
+    pairs = [drawn(rng, 4, rng.choice([6, 1400])) for _ in range(120)]
+    for free in (FREE[0], FREE[8], FREE[12]):
+        task, target = pair_list(batch_of(pairs, free)), CpuTarget(1)
+        distances = target.launch(EDIT_LIST, edits.edit_batch(task, False)).scores
+        limits = distances + np.arange(120) % 3 - 1
+        for keep in (False, True):
+            found = target.launch(EDIT_LIST, edits.edit_batch(task, keep, limits))
+            assert found.scores.tolist() == np.where(distances > limits, -1, distances).tolist()
+
+
+@pytest.mark.parametrize(
+    ("gap", "extend", "scores"),
+    [
+        (2, 1, ((0, -1), (-1, 0))),
+        (0, 0, ((0, 0), (0, 0))),
+        (1, 1, ((1, -1), (-1, 1))),
+        (1, 1, ((0, -1), (-1, -1))),
+        (2, 2, ((0, -1), (-1, 0))),
+    ],
+)
+def test_other_costs(gap: int, extend: int, scores: tuple[tuple[int, ...], ...]) -> None:
+    batch = AlignmentBatch(
+        queries=((0, 1),), targets=((1, 0),), scores=scores, gap_open=gap, gap_extend=extend
+    )
+    assert edits.unit_costs(pair_list(batch)) is None
+
+
+def test_scores_of_equal_letters_need_global_alignment() -> None:
+    pairs: Pairs = [([0, 1], [1, 0])]
+    assert edits.unit_costs(pair_list(batch_of(pairs, FREE[0], 2, 2))) == (2, 6)
+    assert edits.unit_costs(pair_list(batch_of(pairs, FREE[8], 2, 2))) is None
+
+
+@pytest.mark.parametrize("mode", ["global", "semiglobal", "overlap"])
+def test_distances_of_texts(mode: Any) -> None:
+    rng = random.Random(mode)
+    pairs = [drawn(rng, 3, rng.choice([5, 90])) for _ in range(40)]
+    queries, targets = (["".join("ACG"[code] for code in one[k]) for one in pairs] for k in (0, 1))
+    queries += ["", "", "A", "ACG"]
+    targets += ["", "AC", "", "G"]
+    how: Any = {"matrix": match_mismatch(0, -1), "gap_open": 1, "gap_extend": 1, "mode": mode}
+    scores = score_pairs(queries, targets, **how)
+    assert [one.score for one in align_pairs(queries, targets, **how)] == scores.tolist()
+    assert score_many(queries[0], targets[:40], **how)[0] == scores[0]
+    found = edit_distances(queries, [target.encode() for target in targets], mode=mode, threads=2)
+    assert found.tolist() == (-scores).tolist()
+    limited = edit_distances(queries, targets, mode=mode, at_most=2)
+    assert limited.tolist() == np.where(found > 2, -1, found).tolist()
+    assert edit_distances([], [], mode=mode).size == 0
+
+
+def test_letters_are_bytes() -> None:
+    assert edit_distances(["Abc\t7", b"\xff\x00"], ["abc\t-", b"\x00\xff"]).tolist() == [2, 2]
+    many = "".join(map(chr, range(33)))
+    with pytest.raises(InvalidInput, match="texts: found 33 different letters, expected 32 at the most"):
+        edit_distances([many], [many])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "message"),
+    [
+        ((["A"], []), {}, "pairs: found 1 queries and 0 targets"),
+        (("A", ["A"]), {}, "queries: found one str, expected several texts"),
+        ((["A", 3], ["A"]), {}, "queries: found a int as number 2"),
+        ((["A"], ["\xe9"]), {}, "targets: found the letter '\xe9' in number 1"),
+        ((["A"], ["A"]), {"mode": "local"}, "mode: found 'local', expected global, semiglobal or overlap"),
+        ((["A"], ["A"]), {"at_most": -1}, "at_most: found -1, expected a whole number"),
+    ],
+)
+def test_bad_input(arguments: Any, settings: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        edit_distances(*arguments, **settings)
