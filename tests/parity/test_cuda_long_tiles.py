@@ -205,6 +205,8 @@ def test_another_target_stands_in(error: Any, together: OnTheCpu, monkeypatch: p
     monkeypatch.setattr(launches, "_LEAST_CELLS", 1)
     monkeypatch.setattr(cuda_target._Found, "process", -1)
     monkeypatch.setattr(cuda_target, "_tried", lambda number: "")
+    # No aligner of another test, and none for another.
+    monkeypatch.setattr(aligner, "_kept_aligner", aligner._kept_aligner.__wrapped__)
     monkeypatch.setattr(aligner, "resolve", lambda *how: CudaTarget([0], 1, sparing=True))
     with pytest.warns(RuntimeWarning, match="the CPU does it instead"):
         assert align(query, target, mode="local", kind="dna") == wanted
