@@ -38,6 +38,11 @@ _ARGUMENTS: dict[str, Any] = {
 #: LLVM's type of each argument; pointers are all alike.
 _LLVM = {"q": "i64", "i": "i32", "h": "i16", "b": "i8", "Q": "i64", "I": "i32", "H": "i16", "B": "i8"}
 _LLVM |= {"?": "i8", "d": "double", "f": "float", "P": "P"}
+#: Letters by NumPy's names of numbers.
+_LETTERS = {"b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "q"}
+_LETTERS |= {"u1": "B", "u2": "H", "u4": "I", "u8": "Q", "f4": "f", "f8": "d"}
+#: Flags of arrays: contiguous in C's order and aligned; writeable.
+_PLAIN, _WRITEABLE = 0x1 | 0x100, 0x400
 _RESULT_BYTES = 256
 #: Functions of the C library that machine code may call; LLVM calls some where the source has loops.
 _C_LIBRARY = (
@@ -74,52 +79,63 @@ class Signature:
 
     def add(self, value: Any) -> bool:
         """Append an argument; False if it is none that can be passed."""
-        kind = type(value)
-        if kind is int:
-            return self._number("q", value)
-        if kind is float:
-            return self._number("d", value)
-        if kind is bool or kind is np.bool_:
-            return self._number("?", int(value))
-        if isinstance(value, tuple):
-            self._types.append(f"{kind.__module__}.{kind.__qualname__}{len(value)}(")
-            done = all([self.add(item) for item in value])
-            self._types.append(")")
-            return done
-        if isinstance(value, np.ndarray):
+        kind: Any = type(value)
+        if kind is np.ndarray:
             return self._array(value)
-        if isinstance(value, np.generic) and value.dtype.char in "qihbQIHBdf":
-            return self._number(value.dtype.char, value.item())
-        if isinstance(value, np.generic) and value.dtype.kind in "iu":
-            # Names of C's types differ between platforms; sizes do not.
-            letter = "bhiq"[value.dtype.itemsize.bit_length() - 1]
-            return self._number(letter if value.dtype.kind == "i" else letter.upper(), value.item())
-        return False
-
-    def _number(self, code: str, value: Any) -> bool:
-        if code == "q" and not -(2**63) <= value < 2**63:
+        if isinstance(value, tuple):
+            self._types.append(_opening(kind, len(value)))
+            for item in value:
+                if not self.add(item):
+                    return False
+            self._types.append(")")
+            return True
+        code = _letter(kind)
+        if code is None or (kind is int and not -(2**63) <= value < 2**63):
             return False
         self._types.append(code)
         self.codes.append(code)
-        self.values.append(value)
+        self.values.append(value.item() if isinstance(value, np.generic) else value)
         return True
 
     def _array(self, value: np.ndarray[Any, Any]) -> bool:
-        flags = value.flags
-        plain = type(value) is np.ndarray and value.dtype.isnative and value.dtype.kind in "iufb"
-        if not (plain and flags.c_contiguous and flags.aligned):
+        told = _array_type(value.dtype, value.ndim, value.flags.num)
+        if told is None:
             return False
-        self._types.append(f"{value.dtype.str}{value.ndim}{'w' if flags.writeable else 'r'}")
-        self.codes += ["P", "P", "q", "q", "P", *("q" * (2 * value.ndim))]
+        self._types.append(told[0])
+        self.codes += told[1]
         address = value.__array_interface__["data"][0]
-        self.values += [0, 0, value.size, value.itemsize, address, *value.shape, *value.strides]
+        self.values += (0, 0, value.size, value.itemsize, address, *value.shape, *value.strides)
         return True
+
+
+@functools.cache
+def _opening(kind: type, count: int) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}{count}("
+
+
+@functools.cache
+def _letter(kind: type) -> str | None:
+    """The letter of `struct` for numbers of a type; None if they cannot be passed."""
+    if kind in (bool, int, float):
+        return {bool: "?", int: "q", float: "d"}[kind]
+    if not issubclass(kind, np.bool_ | np.integer | np.floating):
+        return None
+    # Names of C's types differ between platforms; sizes do not.
+    return _LETTERS.get(np.dtype(kind).str[1:])
+
+
+@functools.cache
+def _array_type(dtype: np.dtype[Any], ndim: int, flags: int) -> tuple[str, tuple[str, ...]] | None:
+    """The type of arrays as text and the letters of what is passed of one; None if they cannot be."""
+    if not (dtype.isnative and dtype.kind in "iufb" and flags & _PLAIN == _PLAIN):
+        return None
+    return f"{dtype.str}{ndim}{'w' if flags & _WRITEABLE else 'r'}", tuple("PPqqP" + "q" * (2 * ndim))
 
 
 def signature(arguments: tuple[Any, ...]) -> Signature | None:
     """Lay arguments out for a call; None if one is of a kind that only Numba can pass."""
     found = Signature()
-    return found if all([found.add(value) for value in arguments]) else None
+    return found if all(map(found.add, arguments)) else None
 
 
 class NativeCode:
