@@ -82,6 +82,22 @@ def test_decoding_goes_on_from_checkpoints(data: st.DataObject, parameters: Stre
 
 
 @pytest.mark.interpreted
+def test_a_checkpoint_may_lie_behind_the_last_bit() -> None:
+    """The last block holds the samples of all rows that follow."""
+    image = ImageLayout(columns=2, rows=3, bands=8, dynamic_range=9)
+    parameters = StreamParameters(
+        image=image, predictor=Predictor(prediction_bands=1), coder=BlockAdaptive(block_size=64)
+    )
+    cube = np.random.default_rng(3).integers(0, 1 << 9, (3, 2, 8))
+    decoder = StreamDecoder(compress(cube, parameters))
+    found: list[Checkpoint] = []
+    list(decoder.rows(every=1, found=found.append))
+    assert {start.positions[0] for start in found} == {8 * decoder.body_bytes}
+    for start in found:
+        np.testing.assert_array_equal(np.concatenate(list(decoder.rows(start))), cube[start.row :])
+
+
+@pytest.mark.interpreted
 @given(data=st.data(), parameters=stream_parameters(COMPILED, most_bands=40))
 def test_stretches_and_waves_of_any_length(data: st.DataObject, parameters: StreamParameters) -> None:
     image, predictor = parameters.image, parameters.predictor

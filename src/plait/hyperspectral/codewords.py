@@ -109,10 +109,10 @@ class BodyReader:
         self._kept = 0
         self._state = np.zeros(3, np.int64)
         self._words = np.zeros(0, np.uint32)
+        self._next = position // 32 * 4
         #: Bits of the words, and number of the bit that the first of them is.
         self._bits = 0
-        self._first = 0
-        self._next = position // 32 * 4
+        self._first = 8 * self._next
         if position % 32:
             cursor = self.window(0)
             if self._words.size:
