@@ -83,12 +83,11 @@ def test_decoding_goes_on_from_checkpoints(data: st.DataObject, parameters: Stre
 
 @pytest.mark.interpreted
 def test_a_checkpoint_may_lie_behind_the_last_bit() -> None:
-    """The last block holds the samples of all rows that follow."""
-    image = ImageLayout(columns=2, rows=3, bands=8, dynamic_range=9)
-    parameters = StreamParameters(
-        image=image, predictor=Predictor(prediction_bands=1), coder=BlockAdaptive(block_size=64)
-    )
-    cube = np.random.default_rng(3).integers(0, 1 << 9, (3, 2, 8))
+    """The last block holds the samples of all rows that follow, and ends with a word of 32 bits."""
+    image = ImageLayout(columns=1, rows=2, bands=2, dynamic_range=12)
+    predictor = Predictor(prediction_bands=1, mode="reduced", local_sum="wide-column")
+    parameters = StreamParameters(image=image, predictor=predictor, coder=BlockAdaptive(block_size=8))
+    cube = np.array([[[2048, 1936]], [[2048, 2048]]])
     decoder = StreamDecoder(compress(cube, parameters))
     found: list[Checkpoint] = []
     list(decoder.rows(every=1, found=found.append))
