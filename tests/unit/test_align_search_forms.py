@@ -490,6 +490,19 @@ def test_a_profile_of_a_matrix_is_the_sequence(mode: Any) -> None:
         )
 
 
+@pytest.mark.interpreted(alone=True)
+def test_reference_of_rows_calls_no_kernel() -> None:
+    matrix, settings = load_matrix("BLOSUM62"), {**ONE, "device": "reference", "evalue": None}
+    profile = Profile("q", b"MKWVTF", matrix.letters, matrix.scores[matrix.codes[list(b"MKWVTF")]])
+    targets = {"near": "GMKWTFG", "lone": 40 * "MKWVTF", "far": "GGG"}
+    for how in ({}, {"mode": "overlap"}):
+        assert told(search(profile, targets, **settings, **how)) == told(
+            search({"q": "MKWVTF"}, targets, **settings, **how)
+        )
+    (found,) = search({"q": "MKWVTF"}, {"t": "GMKWTFG"}, composition=True, **settings).hits
+    assert [hit.alignment.cigar for hit in found if hit.alignment] == ["3="]
+
+
 def test_profiles_by_their_definition() -> None:
     """A profile whose positions are letters of their own is a sequence of these."""
     rng = np.random.default_rng(3)
