@@ -170,6 +170,7 @@ def test_distances_of_texts(mode: Any) -> None:
     assert score_many(queries[0], targets[:40], **how)[0] == scores[0]
     found = edit_distances(queries, [target.encode() for target in targets], mode=mode, threads=2)
     assert found.tolist() == (-scores).tolist()
+    assert edit_distances(queries, targets, mode=mode, at_most=1 << 80).min(initial=0) >= 0
     limited = edit_distances(queries, targets, mode=mode, at_most=2)
     assert limited.tolist() == np.where(found > 2, -1, found).tolist()
     assert edit_distances([], [], mode=mode).size == 0
