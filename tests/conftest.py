@@ -97,10 +97,6 @@ class _Called:
     names: set[str] = set()  # noqa: RUF012  # one for the process
 
 
-#: What the public functions call whatever the target: its compiled form has tests enough.
-_OF_EVERY_TARGET = {"describe_paths"}
-
-
 def _watch_kernels() -> None:
     from plait.lang import compile as _jit
 
@@ -131,7 +127,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """With the compiler off, find tests that have to run with it as well, but are said not to."""
     _Called.names.clear()
     yield
-    if _without_compiler() and _alone(item) and _Called.names - _OF_EVERY_TARGET:
+    if _without_compiler() and _alone(item) and _Called.names:
         pytest.fail(f"it calls {', '.join(sorted(_Called.names))}, so it cannot be interpreted(alone=True)")
 
 

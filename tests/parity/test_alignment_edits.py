@@ -75,7 +75,7 @@ def found_by(results: PairResults) -> list[BestAlignment]:
     ]
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @pytest.mark.parametrize("free", FREE[::3], ids=lambda free: "+".join(sorted(free)) or "whole")
 def test_definition(free: frozenset[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(edit_lists, "host_lanes", lambda: lanes_of(2))
@@ -85,7 +85,7 @@ def test_definition(free: frozenset[str], monkeypatch: pytest.MonkeyPatch) -> No
     rng = random.Random(f"{sorted(free)}")
     pairs = [drawn(rng, letters, longest) for letters, longest in ((1, 9), (2, 40), (4, 70), (9, 300))]
     batch = batch_of(pairs, free)
-    task = edits.edit_batch(pair_list(batch), True)
+    task = edits.edit_batch(pair_list(batch), True, interpreted=True)
     wanted = [best_by_gotoh(case) for case in batch.cases]
     for beside in (0, 1 << 20):
         monkeypatch.setattr(edit_lists, "_MOST_WORDS", beside)
@@ -170,6 +170,7 @@ def test_distances_of_texts(mode: Any) -> None:
     assert score_many(queries[0], targets[:40], **how)[0] == scores[0]
     found = edit_distances(queries, [target.encode() for target in targets], mode=mode, threads=2)
     assert found.tolist() == (-scores).tolist()
+    assert edit_distances(queries, targets, mode=mode, at_most=1 << 80).min(initial=0) >= 0
     limited = edit_distances(queries, targets, mode=mode, at_most=2)
     assert limited.tolist() == np.where(found > 2, -1, found).tolist()
     assert edit_distances([], [], mode=mode).size == 0

@@ -76,9 +76,8 @@ def assert_parity(
     return True
 
 
-def marks(target: str, schedule: str = "public") -> list[Any]:
-    # What users call marks letters and describes paths by kernels.
-    return [pytest.mark.interpreted(alone=schedule != "public")] if target == "reference" else []
+def marks(target: str) -> list[Any]:
+    return [pytest.mark.interpreted(alone=True)] if target == "reference" else []
 
 
 def in_every_run(combination: AlignmentCombination) -> bool:
@@ -133,10 +132,7 @@ def seldom(combination: AlignmentCombination) -> list[Any]:
 
 @pytest.mark.parametrize(
     ("number", "combination"),
-    [
-        pytest.param(k, c, id=c.id, marks=[*marks(c.target, c.schedule), *seldom(c)])
-        for k, c in enumerate(COMBINATIONS)
-    ],
+    [pytest.param(k, c, id=c.id, marks=[*marks(c.target), *seldom(c)]) for k, c in enumerate(COMBINATIONS)],
 )
 def test_edge_cases(number: int, combination: AlignmentCombination) -> None:
     most = 99
@@ -168,7 +164,7 @@ def test_several_stripes(combination: AlignmentCombination) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", [pytest.param(key, id="-".join(key), marks=marks(key[2], key[1])) for key in ON_TARGETS]
+    "key", [pytest.param(key, id="-".join(key), marks=marks(key[2])) for key in ON_TARGETS]
 )
 @given(data=st.data())
 @examples(20)

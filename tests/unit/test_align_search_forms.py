@@ -162,6 +162,7 @@ def test_forms_of_sequences_in_memory(tmp_path: Path) -> None:
         ([("a", 7)], "targets, number 1: found a int, expected a sequence as str or bytes"),
         ({"a": "MK-V"}, "target 'a': found '-' at position 3, expected letters of proteins"),
         ({"a": "MKé"}, r"target 'a': found '\?' at position 3"),
+        ({"a": "MK\x1f-"}, r"target 'a': found '\\x1f' at position 3, expected letters of proteins"),
         ([], "database: found no file"),
     ],
     ids=str,
@@ -490,6 +491,19 @@ def test_a_profile_of_a_matrix_is_the_sequence(mode: Any) -> None:
         )
 
 
+@pytest.mark.interpreted(alone=True)
+def test_reference_of_rows_calls_no_kernel() -> None:
+    matrix, settings = load_matrix("BLOSUM62"), {**ONE, "device": "reference", "evalue": None}
+    profile = Profile("q", b"MKWVTF", matrix.letters, matrix.scores[matrix.codes[list(b"MKWVTF")]])
+    targets = {"near": "GMKWTFG", "lone": 40 * "MKWVTF", "far": "GGG"}
+    for how in ({}, {"mode": "overlap"}):
+        assert told(search(profile, targets, **settings, **how)) == told(
+            search({"q": "MKWVTF"}, targets, **settings, **how)
+        )
+    (found,) = search({"q": "MKWVTF"}, {"t": "GMKWTFG"}, composition=True, **settings).hits
+    assert [hit.alignment.cigar for hit in found if hit.alignment] == ["3="]
+
+
 def test_profiles_by_their_definition() -> None:
     """A profile whose positions are letters of their own is a sequence of these."""
     rng = np.random.default_rng(3)
@@ -579,6 +593,7 @@ def test_match_states_of_hmmer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
+        (("LENG  2", "LENG  ²"), "expected 0 states"),
         (("LENG  2", "LENG  3"), "2 match states and the line '//', expected 3 states"),
         (("//", ""), "2 match states and no line '//'"),
         (("ALPH  amino", "ALPH  DNA"), "a profile of 'DNA' is not supported"),
@@ -604,7 +619,8 @@ def test_profiles_of_hmmer_that_are_wrong(change: tuple[str, str], what: str, tm
         ("AC" + " 1" * 20, "position 1, its letter and 20 scores"),
         ("A" + " 1" * 19 + " 1.5", "found '1.5' for 'V', expected a whole number"),
         ("A" + " 1" * 19 + " 99999", "found '99999' for 'V', expected a whole number"),
-        ("é" + " 1" * 20, "expected letters of amino acids"),
+        ("é" + " 1" * 20, "position 1, its letter and 20 scores"),
+        ("ß" + " 1" * 20, "position 1, its letter and 20 scores"),
     ],
     ids=str,
 )
@@ -624,6 +640,11 @@ def test_letters_of_a_matrix_of_psiblast(tmp_path: Path) -> None:
     file.write_text(file.read_text().split("\n    1 ")[0])
     with pytest.raises(FormatError, match="found no row of scores"):
         read_profile(file)
+    for number in ("²", 5000 * "9"):
+        write_pssm(file)
+        file.write_text(file.read_text().replace("\n    2 ", f"\n{number} "))
+        with pytest.raises(FormatError, match="expected position 2, its letter"):
+            read_profile(file)
     other = tmp_path / "none"
     other.write_text("nothing\n")
     with pytest.raises(FormatError, match="found 'nothing"):

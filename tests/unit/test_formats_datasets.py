@@ -331,6 +331,12 @@ def test_values_that_name_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     long = pa.record_batch({"subject_id": ["x" * 300], "n": [1]}, schema)
     with pytest.raises(InvalidInput, match="values that name folders"):
         written(tmp_path / "o", long, PartSettings("subject_id"))
+    null = pa.record_batch({"subject_id": ["__HIVE_DEFAULT_PARTITION__", None], "n": [1, 2]}, schema)
+    with pytest.raises(InvalidInput, match="the folder of rows without a value"):
+        written(tmp_path / "o", null, PartSettings("subject_id"))
+    for hidden in ("_id", ".id"):
+        with pytest.raises(InvalidInput, match="readers pass over such folders"):
+            written(tmp_path / "o", long.rename_columns([hidden, "n"]), PartSettings(hidden))
     monkeypatch.setattr("plait.formats.datasets._MOST_VALUES", 2)
     many = pa.record_batch({"subject_id": list("abc"), "n": [1, 2, 3]}, schema)
     with pytest.raises(InvalidInput, match="more than 2 values in a part"):

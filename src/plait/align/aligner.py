@@ -130,7 +130,7 @@ class Aligner(PairSweep):
     @property
     def _usual(self) -> bool:
         """Whether pairs are swept whole, in the usual way."""
-        return not self.limited and self.traceback == "auto" and self.target.name != "reference"
+        return not self.limited and self.traceback == "auto" and not self.interpreted
 
     def _align_short(self, query: str | bytes, target: str | bytes) -> ShortResult | None:
         """The alignment of a short pair; None for what `ShortPairs` is not for."""
@@ -309,7 +309,7 @@ class Aligner(PairSweep):
             free=self.free,
             band=self.band,
             x_drop=self.x_drop,
-            interpreted=self.target.name == "reference",
+            interpreted=self.interpreted,
         )
 
     def _align_rows(self, query: NDArray[np.uint8], target: NDArray[np.uint8]) -> Alignment:
@@ -317,8 +317,8 @@ class Aligner(PairSweep):
         if self.x_drop is None:
             _check_bytes(rows.direction_bytes(), "this band", "a narrower one needs less")
         path = rows.align()
-        ends = (path.query_end, path.target_end)
-        return make_alignment(query, target, self.scoring, path.score, *ends, path.runs)
+        found = (path.score, path.query_end, path.target_end, path.runs)
+        return make_alignment(query, target, self.scoring, *found, interpreted=self.interpreted)
 
 
 def _check_bytes(needed: int, what: str, instead: str) -> None:

@@ -319,6 +319,11 @@ class PairSweep:
     free: FreeEnds
     target: Target
 
+    @property
+    def interpreted(self) -> bool:
+        """Whether no compiled code is to run."""
+        return self.target.name == "reference"
+
     def _task(self, queries: CodeList, targets: CodeList) -> PairList:
         scoring = self.scoring
         costs = scoring.matrix.scores, scoring.gap_open, scoring.gap_extend
@@ -387,12 +392,12 @@ class PairSweep:
     def _unit_costs(self, batch: PairBatch) -> bool:
         """Whether all scores are distances of unit costs, which are found faster."""
         task = self._task(batch.queries, batch.targets)
-        return not self.target.devices and unit_costs(task) is not None
+        return not self.target.devices and unit_costs(task, interpreted=self.interpreted) is not None
 
     def _edits(self, batch: PairBatch, keep: bool) -> tuple[NDArray[np.int64], PairResults] | None:
         """Which pairs have scores that are distances of unit costs and fit the memory, and what of them."""
         task = self._task(batch.queries, batch.targets)
-        scale = unit_costs(task)
+        scale = unit_costs(task, interpreted=self.interpreted)
         if scale is None:
             return None
         fits = edit_bytes(batch.queries.sizes, batch.targets.sizes) <= _MOST_FOR_EDITS
@@ -404,7 +409,8 @@ class PairSweep:
         if which.size < len(batch):
             batch = batch.only(which)
             task = self._task(batch.queries, batch.targets)
-        found = self.target.launch(EDIT_LIST, edit_batch(task, keep))
+        edits = edit_batch(task, keep, interpreted=self.interpreted)
+        found = self.target.launch(EDIT_LIST, edits)
         residues = batch.queries.sizes + batch.targets.sizes
         return which, found._replace(scores=(scale.both * residues - scale.unit * found.scores) // 2)
 
@@ -466,7 +472,7 @@ class PairSweep:
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         ends, matrix = (results.ends[:, 1], results.ends[:, 3]), self.scoring.matrix.scores
         paths = Paths(*codes, *starts, *ends, matrix, runs, offsets)
-        return make_alignments(paths, self.scoring, results.scores)
+        return make_alignments(paths, self.scoring, results.scores, interpreted=self.interpreted)
 
     def align_each(
         self, batch: PairBatch, progress: _Progress = ignore_progress, tiled: bool = True
@@ -478,8 +484,8 @@ class PairSweep:
         """A best alignment of one pair, of which no sequence is empty, tile by tile."""
         best, _, runs = self.target.launch(LONG_ALIGNMENT, self._long(batch, progress))
         score, row, column = (int(value) for value in best)
-        codes = batch.queries.codes, batch.targets.codes
-        return make_alignment(*codes, self.scoring, score, row + 1, column + 1, runs)
+        path = (*(batch.queries.codes, batch.targets.codes), self.scoring, score, row + 1, column + 1, runs)
+        return make_alignment(*path, interpreted=self.interpreted)
 
     def best_of_pair(
         self, batch: PairBatch, asked: SeveralBest, progress: _Progress = ignore_progress

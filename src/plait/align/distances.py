@@ -104,7 +104,7 @@ def edit_distances(
     if needed > _MOST_BYTES:
         why = f"it needs {needed:,} bytes of memory, more than {_MOST_BYTES:,}"
         raise Unsupported("the distance of so long a pair", why=why)
-    most = rows + columns if at_most is None else np.minimum(rows + columns, at_most)
+    most = rows + columns if at_most is None else np.minimum(rows + columns, min(int(at_most), _MOST_BYTES))
     # An empty text is all gap, unless that is free.
     distances = np.where(free.query_start or free.query_end, 0, rows)
     distances = distances + np.where(free.target_start or free.target_end, 0, columns)

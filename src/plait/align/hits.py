@@ -343,7 +343,15 @@ class SearchRun:
         costs = (COMPOSITION_SCALE * self.scoring.gap_open, COMPOSITION_SCALE * self.scoring.gap_extend)
         scores = composition_scores(self.statistics, query, target)
         free = self._pairs.free
-        return row_sweep(query, target, scores, gap_open=costs[0], gap_extend=costs[1], free=free)
+        return row_sweep(
+            query,
+            target,
+            scores,
+            gap_open=costs[0],
+            gap_extend=costs[1],
+            free=free,
+            interpreted=self._pairs.interpreted,
+        )
 
     def _better(self, query: SearchQuery, best: Sequence[Found]) -> tuple[Found, NDArray[np.int64]]:
         """The best targets of all forms of a query, of each the best one, and which it is."""
@@ -420,13 +428,14 @@ class SearchRun:
         """The alignment with scores of its own."""
         query, target = hit.query, self._columns[entry.codes]
         if query.profile is not None:
-            path = query.rows(target, self.scoring, self._pairs.free).align()
+            path = query.rows(target, self._pairs).align()
             score = path.score
         else:
             path = self._scaled_rows(query.codes, target).align()
             score = (path.score + COMPOSITION_SCALE // 2) // COMPOSITION_SCALE
-        ends = (path.query_end, path.target_end)
-        found = make_alignment(query.codes, target, self.scoring, score, *ends, path.runs)
+        own = (score, path.query_end, path.target_end, path.runs)
+        interpreted = self._pairs.interpreted
+        found = make_alignment(query.codes, target, self.scoring, *own, interpreted=interpreted)
         if query.profile is None:
             return found
         # What is similar is what scores.

@@ -167,21 +167,22 @@ def _pssm(lines: _Lines, name: str) -> Profile:
                 if sorted(letters) != sorted(_AMINO_ACIDS):
                     raise lines.wrong(f"the letters {letters!r}", "the twenty amino acids")
             continue
-        if not words[0].isdigit():
+        if not words[0].isdecimal():
             k = _k_of(words) or k
             continue
-        if int(words[0]) != len(rows) + 1 or len(words) < 2 + len(letters) or len(words[1]) != 1:
-            found = " ".join(words[:3])
+        residue = words[1] if len(words) >= 2 + len(letters) else ""
+        if words[0] != str(len(rows) + 1) or len(residue) != 1 or not residue.isascii():
+            found = " ".join(words[:3])[:40]
             raise lines.wrong(repr(found), f"position {len(rows) + 1}, its letter and {len(letters)} scores")
         for letter, word in zip(letters, words[2:], strict=False):
             if not _INTEGER.fullmatch(word) or abs(int(word)) > MAX_SCORE:
                 found = f"{word!r} for {letter!r}"
                 raise lines.wrong(found, f"a whole number from {-MAX_SCORE} to {MAX_SCORE}")
-        consensus.append(words[1].upper())
+        consensus.append(residue.upper())
         rows.append([int(word) for word in words[2 : 2 + len(letters)]])
     if not rows:
         raise lines.wrong("no row of scores", _A_PSSM)
-    return Profile(name, _ascii(lines, "".join(consensus)), letters, np.array(rows, np.int32), k)
+    return Profile(name, "".join(consensus).encode("ascii"), letters, np.array(rows, np.int32), k)
 
 
 def _k_of(words: list[str]) -> float | None:
@@ -207,7 +208,7 @@ def _hmmer(lines: _Lines, name: str) -> Profile:
             )
         if words[0] == "NAME" and len(words) > 1:
             name = words[1]
-        elif words[0] == "LENG" and len(words) == 2 and words[1].isdigit():
+        elif words[0] == "LENG" and len(words) == 2 and _INTEGER.fullmatch(words[1]):
             size = int(words[1])
         elif words[0] == "ALPH" and words[-1] != "amino":
             raise Unsupported(f"a profile of {words[-1]!r}", why="profiles of proteins are searched for")
@@ -220,15 +221,15 @@ def _hmmer(lines: _Lines, name: str) -> Profile:
         elif state and words[0] == str(state) and len(words) >= 1 + len(_HMMER_LETTERS):
             rows.append(_emissions(lines, words) - background)
             # A profile of HMMER 3.0 has no consensus letter.
-            told = words[2 + len(_HMMER_LETTERS) :][:1]
+            told = (words[2 + len(_HMMER_LETTERS) :] or ["-"])[0]
             best = _HMMER_LETTERS[int(np.argmin(rows[-1]))]
-            consensus.append(told[0].upper() if told and told[0].isalpha() else best)
+            consensus.append(told.upper() if len(told) == 1 and told.isascii() and told.isalpha() else best)
             state += 1
     if not done or not rows or len(rows) != size:
         found = f"{len(rows)} match states and {'the' if done else 'no'} line '//'"
         raise lines.wrong(found, f"{size} states, as LENG says, and '//'")
     scores = np.clip(np.rint(-np.array(rows) / _UNIT), -MAX_SCORE, MAX_SCORE).astype(np.int32)
-    return Profile(name, _ascii(lines, "".join(consensus)), _HMMER_LETTERS, scores)
+    return Profile(name, "".join(consensus).encode("ascii"), _HMMER_LETTERS, scores)
 
 
 #: In the place of the logarithm of 0: no emission is less likely.
@@ -247,9 +248,3 @@ def _emissions(lines: _Lines, words: list[str]) -> NDArray[np.float64]:
             raise lines.wrong(f"{word!r} for {letter!r}", "the negative logarithm of a probability, or *")
         values.append(min(value, _NEVER))
     return np.array(values)
-
-
-def _ascii(lines: _Lines, letters: str) -> bytes:
-    if not letters.isascii():
-        raise lines.wrong(repr(letters[:40]), "letters of amino acids")
-    return letters.encode("ascii")

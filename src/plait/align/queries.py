@@ -15,6 +15,7 @@ from plait.align.batches import complement_codes
 from plait.align.letters import (
     CODES,
     ILLEGAL_CODE,
+    PAD_CODE,
     SAMPLE,
     SAY_KIND,
     count_letters,
@@ -229,8 +230,10 @@ class QueryReader:
 def check_letters(letters: bytes, kind: Kind, what: str) -> bytes:
     """The codes of letters in databases; `InvalidInput` if one is none of the kind's."""
     codes = letters.translate(CODES[kind])
-    at = codes.find(ILLEGAL_CODE)
-    if at >= 0:
+    # What stands for the end of a sequence is no letter of one.
+    wrong = [at for code in (ILLEGAL_CODE, PAD_CODE) if (at := codes.find(code)) >= 0]
+    if wrong:
+        at = min(wrong)
         found = f"{chr(letters[at])!r} at position {at + 1}"
         raise InvalidInput(what, found=found, expected=f"letters of {_WORDS[kind]}")
     return codes

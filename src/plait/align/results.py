@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.dp.pairs.lists import describe_kernel
-from plait.dp.pairs.paths import COUNTS, PathColumns, Paths
+from plait.dp.pairs.paths import COUNTS, PathColumns, Paths, describe_paths
 from plait.errors import InvalidInput
 from plait.types import Tabular
 
@@ -137,7 +137,7 @@ def aligned_regions(alignment: Alignment, query: _Bytes, target: _Bytes) -> tupl
 _RUN_CHARACTERS = 20
 
 
-def describe(paths: Paths) -> PathColumns:
+def describe(paths: Paths, *, interpreted: bool = False) -> PathColumns:
     """Counts and CIGARs of n paths; `InvalidInput` if a path leaves its sequences."""
     n = len(paths.run_offsets) - 1
     # A run of pairs can fall apart into columns, each with a number of one digit.
@@ -149,7 +149,7 @@ def describe(paths: Paths) -> PathColumns:
         np.zeros(n + 1, np.int64),
         np.zeros(2, np.int64),
     )
-    wrong = int(describe_kernel(paths, out))
+    wrong = int((describe_paths if interpreted else describe_kernel)(paths, out))
     if wrong >= 0:
         found = (
             f"pair {wrong}, which ends at query {paths.query_ends[wrong]}, target {paths.target_ends[wrong]}"
@@ -629,6 +629,8 @@ def make_alignment(
     query_end: int,
     target_end: int,
     runs: NDArray[np.int64],
+    *,
+    interpreted: bool = False,
 ) -> Alignment:
     """An alignment from the path of one pair, which ends at `query_end` and `target_end`, exclusive.
 
@@ -641,15 +643,17 @@ def make_alignment(
     places = (zero, zero, ends[:1], ends[1:])
     bounds = np.array([0, len(runs)], np.int64)
     paths = Paths(query_codes, target_codes, *places, scoring.matrix.scores, runs, bounds)
-    return make_alignments(paths, scoring, np.array([score], np.int64))[0]
+    return make_alignments(paths, scoring, np.array([score], np.int64), interpreted=interpreted)[0]
 
 
-def make_alignments(paths: Paths, scoring: Scoring, scores: NDArray[np.int64]) -> Alignments:
+def make_alignments(
+    paths: Paths, scoring: Scoring, scores: NDArray[np.int64], *, interpreted: bool = False
+) -> Alignments:
     """Alignments from the paths of n pairs, all at once, in order of the pairs; `scores` are (n,).
 
     Pairs may share sequences. `InvalidInput` if a path is longer than the sequences before its end.
     """
-    found = describe(Paths(*map(np.ascontiguousarray, paths)))
+    found = describe(Paths(*map(np.ascontiguousarray, paths)), interpreted=interpreted)
     counts, numbers = found.counts, np.empty((len(scores), len(_COLUMNS)), np.int64)
     for place, column in enumerate((scores, counts[:, 0], paths.query_ends, counts[:, 1], paths.target_ends)):
         numbers[:, place] = column

@@ -34,7 +34,7 @@ from plait.align.letters import (
 )
 from plait.align.scoring import NO_CODE, Scoring, free_ends_of
 from plait.align.settings import Kind
-from plait.devices.target import CpuTarget
+from plait.devices.target import CpuTarget, Target
 from plait.dp.pairs.blocks import (
     BLOCK_LANES,
     COLUMN_STEP,
@@ -577,11 +577,18 @@ class SearchQuery:
     profile: NDArray[np.int32] | None = None
     k: float | None = None
 
-    def rows(self, target: NDArray[np.uint8], scoring: Scoring, free: FreeEnds) -> RowSweep:
+    def rows(self, target: NDArray[np.uint8], pairs: PairSweep) -> RowSweep:
         """One target, as indices into the matrix, for a query that has scores of its own."""
         assert self.profile is not None
-        own, costs = np.arange(len(self.profile)), (scoring.gap_open, scoring.gap_extend)
-        return row_sweep(own, target, self.profile, gap_open=costs[0], gap_extend=costs[1], free=free)
+        return row_sweep(
+            np.arange(len(self.profile)),
+            target,
+            self.profile,
+            gap_open=pairs.scoring.gap_open,
+            gap_extend=pairs.scoring.gap_extend,
+            free=pairs.free,
+            interpreted=pairs.interpreted,
+        )
 
 
 def search_query(
@@ -739,19 +746,20 @@ class _Worker:
             return [self._one_by_one(query, part.records[used], codes) for query in queries]
         in_lanes = [query.in_lanes for query in queries if query.in_lanes is not None]
         records, residues = part.records[used], lengths[used].astype(np.int64)
-        # What GPUs keep of a query is for as many letters as sequences have.
-        own = any(query.profile is not None for query in queries)
-        target = CpuTarget(1) if own and self.pairs.target.devices else self.pairs.target
-        found = target.launch(BLOCK_SCORES, BlockBatch(in_lanes, part.blocks))
+        found = self._target(queries).launch(BLOCK_SCORES, BlockBatch(in_lanes, part.blocks))
         return [Found(records, scores[used], residues) for scores in found]
+
+    def _target(self, queries: Sequence[SearchQuery]) -> Target:
+        """What sweeps blocks: what GPUs keep of a query is for as many letters as sequences have."""
+        own = any(query.profile is not None for query in queries)
+        return CpuTarget(1) if own and self.pairs.target.devices else self.pairs.target
 
     def _lone(self, query: SearchQuery, lone: LoneTarget) -> Found:
         record = np.array([lone.record], np.int64)
         reach = _reach(query, lone)
         if query.in_lanes is None or reach is None:
             return self._one_by_one(query, record, [lone.codes])
-        own = CpuTarget(1) if query.profile is not None else self.pairs.target
-        pieces = score_pieces(query.in_lanes, lone.codes, reach, own)
+        pieces = score_pieces(query.in_lanes, lone.codes, reach, self._target([query]))
         return Found(record, pieces.scores.max(keepdims=True), np.array([lone.length], np.int64))
 
     def _one_by_one(
@@ -759,8 +767,7 @@ class _Worker:
     ) -> Found:
         targets = code_list([self.columns[own] for own in codes])
         if query.profile is not None:
-            scoring, free = self.pairs.scoring, self.pairs.free
-            swept = (query.rows(targets[k], scoring, free).score().score for k in range(len(targets)))
+            swept = (query.rows(targets[k], self.pairs).score().score for k in range(len(targets)))
             return Found(records, np.fromiter(swept, np.int64, len(targets)), targets.sizes)
         results = self.pairs.results(against(query.codes, targets), keep=False)
         return Found(records, results.scores, targets.sizes)

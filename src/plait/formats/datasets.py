@@ -252,6 +252,9 @@ class Parts(NamedTuple):
         if not is_text(kind) or len(names) == 1:
             found = f"{self.partition!r}, " + (f"a column of {kind}" if len(names) > 1 else "the only column")
             raise InvalidInput("partition", found=found, expected="a column of text among others")
+        if _hidden(self.partition):
+            expected = "a name that does not begin with '_' or '.': readers pass over such folders"
+            raise InvalidInput("partition", found=repr(self.partition), expected=expected)
         return self
 
 
@@ -332,11 +335,12 @@ class PartWriter:
         if name is None:
             return ""
         text = _NULL if value is None else quote(value, safe=" ")
-        if len(text) > _LONGEST_VALUE:
+        if len(text) > _LONGEST_VALUE or value == _NULL:
             raise InvalidInput(
                 "partition",
                 found=f"the value {value!r:.60} of {name!r}",
                 expected=f"values that name folders, of at most {_LONGEST_VALUE} bytes",
+                hint="that is the folder of rows without a value" if value == _NULL else None,
             )
         return f"{quote(name, safe=' ')}={text}/"
 

@@ -27,7 +27,10 @@ from plait.types import WholeOrNot
 
 _PIECE_BYTES = 8 << 20
 _TEXT = pa.large_string()
-_EMPTY, _TAB, _LINE_END, _COMMA = (pa.scalar(text, _TEXT) for text in ("", "\t", "\n", ","))
+# Not by `pa.scalar`, which imports pandas where it is installed.
+_EMPTY, _TAB, _LINE_END, _COMMA = pa.LargeStringArray.from_buffers(
+    4, pa.py_buffer(np.array([0, 0, 1, 2, 3])), pa.py_buffer(b"\t\n,")
+)
 
 
 def check_columns(schema: pa.Schema) -> None:

@@ -54,11 +54,11 @@ def mark_codes(codes: Any, marks: Any) -> None:
         marks[codes[k]] = 1
 
 
-def codes_of(*sequences: NDArray[np.uint8]) -> NDArray[np.int64]:
+def codes_of(*sequences: NDArray[np.uint8], interpreted: bool = False) -> NDArray[np.int64]:
     """The codes that occur, rising."""
     marks = np.zeros(256, np.uint8)
     for codes in sequences:
-        mark_kernel(codes, marks)
+        (mark_codes if interpreted else mark_kernel)(codes, marks)
     return np.flatnonzero(marks)
 
 
@@ -66,7 +66,7 @@ def _most_code(task: PairList) -> int:
     return max(int(task.query.max(initial=0)), int(task.target.max(initial=0)))
 
 
-def unit_costs(task: PairList) -> EditScale | None:
+def unit_costs(task: PairList, *, interpreted: bool = False) -> EditScale | None:
     """How distances of these pairs become scores; None if the costs are others, or letters too many.
 
     A score of equal letters other than 0 is shared out to the residues, which all of a global alignment has.
@@ -77,7 +77,9 @@ def unit_costs(task: PairList) -> EditScale | None:
     # Often all letters up to the last one have such scores.
     most = _most_code(task) + 1
     found = _scale_of(task, *2 * (np.arange(most),)) if most <= MOST_LETTERS else None
-    return found or _scale_of(task, codes_of(task.query), codes_of(task.target))
+    if found:
+        return found
+    return _scale_of(task, *(codes_of(codes, interpreted=interpreted) for codes in (task.query, task.target)))
 
 
 def _scale_of(task: PairList, own: NDArray[np.int64], other: NDArray[np.int64]) -> EditScale | None:
@@ -555,11 +557,13 @@ def edit_bytes(rows: Any, columns: Any) -> Any:
     return (rows // (64 * width) + 2) * (columns + 1) + 16 * width * (columns + 2 * width)
 
 
-def edit_batch(task: PairList, keep: bool, limits: NDArray[np.int64] | None = None) -> EditBatch:
+def edit_batch(
+    task: PairList, keep: bool, limits: NDArray[np.int64] | None = None, *, interpreted: bool = False
+) -> EditBatch:
     """Pairs of `unit_costs`; `limits` are distances above which a pair is left, (n,)."""
     query, target, size = task.query, task.target, _most_code(task) + 1
     if size > 4:
-        present = codes_of(task.query, task.target)
+        present = codes_of(task.query, task.target, interpreted=interpreted)
         if present.size <= 4 or size > MOST_LETTERS:
             place = np.zeros(256, np.uint8)
             place[present] = np.arange(present.size)
