@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.hyperspectral import waves
+from plait.formats.cubes.origin import origin_path
+from plait.hyperspectral import codec, waves
 from plait.hyperspectral.codec import ResidualStore, compress, decompress
 from plait.hyperspectral.codewords import BodyEnd
 from plait.hyperspectral.containers import BlockGrid, Window, block_parameters, read_container
@@ -335,3 +337,37 @@ def test_two_threads_share_a_stream(
     np.testing.assert_array_equal(decompress(stream, threads=2)[0], cube)
     with pytest.raises(BodyEnd):
         decompress(stream[: len(stream) - 40], threads=2)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(map(str, order.values())))
+def test_two_threads_share_a_file(
+    cube: NDArray[Any], order: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pools: list[int] = []
+
+    def pool(size: int) -> ThreadPoolExecutor:
+        pools.append(size)
+        return ThreadPoolExecutor(size)
+
+    monkeypatch.setattr(waves, "_SAMPLES", 1300)
+    monkeypatch.setattr(codec, "ThreadPoolExecutor", pool)
+    parameters, path = preset_parameters(IMAGE, **order), tmp_path / "a.c123"
+    compress_cube(ArrayCube(cube), path, parameters=parameters, threads=1, device="cpu")
+    stream, beside = path.read_bytes(), origin_path(path).read_bytes()
+    assert not pools
+    compress_cube(ArrayCube(cube), path, parameters=parameters, threads=2, device="cpu")
+    assert path.read_bytes() == stream and origin_path(path).read_bytes() == beside and pools.pop() == 1
+    interleaved = parameters.order == "bi"
+    with open_stream(path) as opened:
+        np.testing.assert_array_equal(np.concatenate(list(opened.rows(threads=1, device="cpu"))), cube)
+        assert opened.verify(threads=1) == () and not pools
+        np.testing.assert_array_equal(np.concatenate(list(opened.rows(threads=2, device="cpu"))), cube)
+        np.testing.assert_array_equal(opened.read(70, 140, 2, 11, threads=2), cube[70:140, 2:11])
+        assert opened.verify(threads=2) == () and len(pools) == 3 * interleaved
+        # Nobody reads on: the thread that reads ahead ends.
+        next(iter(opened.rows(threads=2, device="cpu")))
+    path.write_bytes(stream[: len(stream) // 2] + bytes(9) + stream[len(stream) // 2 + 9 :])
+    with open_stream(path) as opened:
+        assert len(opened.verify(threads=2)) == 1
+    with open_stream(stream[: len(stream) - 40]) as opened, pytest.raises(FormatError, match="stream"):
+        list(opened.rows(threads=2, device="cpu"))

@@ -308,21 +308,23 @@ class CompressedCube(Closing):
         last: int,
         step: int | None = None,
         errors: Callable[[NDArray[np.int64]], object] | None = None,
+        threads: int = 1,
     ) -> Iterator[NDArray[Any]]:
         """Samples of a part to before row `last` of the cube; a whole part is compared with its checksum.
 
-        `errors` is as in `StreamDecoder.rows`.
+        `errors` and `threads` are as in `StreamDecoder.rows`.
         """
         window = self.windows[part]
         expected = self._samples_crc(part) if last == window.last_row else None
         with self._errors(part):
             if self._blocks is not None:
-                found = self._block(part).rows(last=last - window.first_row, step=step, errors=errors)
+                decoder, start, end = self._block(part), None, last - window.first_row
             else:
                 assert self._stream is not None
                 self.check_bytes()
+                decoder, end = self._stream, last
                 start = None if self._index is None else self._index.checkpoint(part, self.parameters)
-                found = self._stream.rows(start, last, step=step, errors=errors)
+            found = decoder.rows(start, end, step=step, errors=errors, threads=threads)
             row, crc = window.first_row, 0
             for rows in found:
                 row += len(rows)
@@ -344,16 +346,16 @@ class CompressedCube(Closing):
             self.check_bytes()
             yield from self._stream.rows(every=every, found=found)
 
-    def fault(self, part: int) -> str | None:
+    def fault(self, part: int, threads: int = 1) -> str | None:
         """What is wrong with a part."""
         try:
-            for _ in self.part_rows(part, self.windows[part].last_row):
+            for _ in self.part_rows(part, self.windows[part].last_row, threads=threads):
                 pass
         except FormatError as error:
             return str(error)
         return None
 
-    def _fill(self, part: int, wanted: Window, found: NDArray[Any]) -> None:
+    def _fill(self, part: int, wanted: Window, found: NDArray[Any], threads: int = 1) -> None:
         """Copy what a part has of a window."""
         window = self.windows[part]
         common = window.meets(wanted)
@@ -361,7 +363,7 @@ class CompressedCube(Closing):
             return
         target, (_, columns) = found[common.within(wanted)], common.within(window)
         row = window.first_row
-        for rows in self.part_rows(part, common.last_row):
+        for rows in self.part_rows(part, common.last_row, threads=threads):
             low, high = max(row, common.first_row), min(row + len(rows), common.last_row)
             if low < high:
                 own = target[low - common.first_row : high - common.first_row]
@@ -392,7 +394,7 @@ class CompressedCube(Closing):
         parts = [k for k, window in enumerate(self.windows) if window.meets(wanted)]
         if threads == 1 or len(parts) < 2:
             for part in parts:
-                self._fill(part, wanted, found_samples)
+                self._fill(part, wanted, found_samples, threads)
             return found_samples
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(lambda part: self._fill(part, wanted, found_samples), parts))
@@ -454,7 +456,8 @@ class CompressedCube(Closing):
     def rows(self, *, threads: int | None = None, device: str = "auto") -> Iterator[NDArray[Any]]:
         """All samples in order, some rows at a time, shape (rows, columns, bands).
 
-        Up to `threads` parts are decoded at a time, by default one per processor. A GPU decodes all at once,
+        Up to `threads` parts are decoded at a time, by default one per processor; of a plain stream without a
+        side index, two read codewords and recover samples. A GPU decodes all at once,
         plain streams with a side index that has light entries. FormatError if the file is truncated or
         damaged; Unsupported if a GPU is asked for that does not read such a stream.
         """
@@ -482,7 +485,7 @@ class CompressedCube(Closing):
                         held -= done.nbytes
                         yield done
                     if alone:
-                        yield from self._in_steps(strip, parts, pool)
+                        yield from self._in_steps(strip, parts, pool, threads)
                         continue
                     found = np.empty((strip.last_row - strip.first_row, strip.last_column, bands), self.dtype)
                     held += found.nbytes
@@ -494,10 +497,12 @@ class CompressedCube(Closing):
                     for future in futures:
                         future.cancel()
 
-    def _in_steps(self, strip: Window, parts: list[int], pool: ThreadPoolExecutor) -> Iterator[NDArray[Any]]:
-        """A strip that is too large for memory, some rows at a time."""
+    def _in_steps(
+        self, strip: Window, parts: list[int], pool: ThreadPoolExecutor, threads: int
+    ) -> Iterator[NDArray[Any]]:
+        """A strip that is too large for memory, or all there is, some rows at a time."""
         if len(parts) == 1:
-            yield from self.part_rows(parts[0], strip.last_row)
+            yield from self.part_rows(parts[0], strip.last_row, threads=threads)
             return
         step = max(1, (1 << 22) // (strip.last_column * self.shape[2]))
         under_way = [self.part_rows(part, strip.last_row, step) for part in parts]
@@ -515,8 +520,10 @@ class CompressedCube(Closing):
         except FormatError as error:
             return (str(error),)
         whole, done, wrong = self.shape[0] * self.shape[1] * self.shape[2], 0, []
+        parts = range(len(self.windows))
+        own = threads if len(parts) == 1 else 1
         with ThreadPoolExecutor(max(threads, 1)) as pool:
-            for part, fault in enumerate(pool.map(self.fault, range(len(self.windows)))):
+            for part, fault in enumerate(pool.map(self.fault, parts, [own] * len(parts))):
                 if fault is not None:
                     wrong.append(fault)
                 done += self.windows[part].pixels * self.shape[2]

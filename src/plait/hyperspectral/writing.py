@@ -104,10 +104,10 @@ class _Compression:
         self._write(data)
 
     def _rows(
-        self, parameters: StreamParameters, window: Window, write: _Write, every: int
+        self, parameters: StreamParameters, window: Window, write: _Write, every: int, threads: int = 1
     ) -> Iterator[tuple[int, NDArray[Any]]]:
         """Compress a window some rows at a time, up to multiples of `every`; the rows as they are read."""
-        compressor = Compressor(parameters, write, self._target)
+        compressor = Compressor(parameters, write, self._target, threads=threads)
         row, step = window.first_row, compressor.step
         while row < window.last_row:
             end = min(row + step, row - row % every + every, window.last_row)
@@ -120,12 +120,12 @@ class _Compression:
             row = end
         compressor.close()
 
-    def plain(self, crcs: list[int] | None) -> int:
+    def plain(self, crcs: list[int] | None, threads: int) -> int:
         """Write a plain stream; CRC-32 of its samples if there is a digest, and of parts if asked for."""
         image, samples = self._parameters.image, 0
         kind, every = sample_type(image), index_rows(self._parameters)
         window = Window(0, image.rows, 0, image.columns)
-        for row, rows in self._rows(self._parameters, window, self.write, every):
+        for row, rows in self._rows(self._parameters, window, self.write, every, threads):
             if self.digest is not None:
                 samples = samples_crc(rows, kind, samples)
             if crcs is not None:
@@ -209,7 +209,8 @@ def compress_cube(
     bare
         Keep nothing beside the stream, and no checksums.
     threads
-        Blocks that are compressed at a time; None for as many as there are processors.
+        Blocks that are compressed at a time; None for as many as there are processors. Two or more code
+        some rows of a plain stream while the next ones are predicted.
     progress
         Called as it goes on.
     device
@@ -246,12 +247,12 @@ def compress_cube(
     def run(write: _Write) -> int:
         nonlocal seal
         made = _Compression(source, parameters, write, progress, digest=sealed, target=target_device)
+        workers = thread_count() if threads is None else max(threads, 1)
         if grid is None:
-            samples = made.plain(crcs)
+            samples = made.plain(crcs, workers)
             if made.digest is not None:
                 seal = StreamSeal(made.size, made.digest.hexdigest(), samples)
         else:
-            workers = thread_count() if threads is None else max(threads, 1)
             container = ContainerWriter(made.write, image, grid, checksums=checksum)
             made.blocks(grid, container, checksum, workers)
             container.close(attachments or {})
