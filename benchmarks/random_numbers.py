@@ -61,7 +61,7 @@ def own(generator: Any, kind: Any, dtype: str, n: int) -> tuple[int, Callable[[]
     inner = isinstance(kind, (Normal, Exponential))
     unit = generator._inner if inner else generator._unit
     out = np.empty((1, n) if isinstance(generator, Sobol) else n, dtype)
-    asked = Draws(kind, unit, generator._source(), out)
+    asked = Draws(kind, unit, generator._source, out)
     return n, lambda: CpuTarget(1).launch(generator._problem, asked)
 
 

@@ -25,7 +25,6 @@ from plait.random.draws import (
     Normal,
     Uniform,
     Word,
-    Xor,
     normal_quantile,
     power,
     product,
@@ -191,7 +190,7 @@ def test_no_uniform_number_is_0_or_1() -> None:
 
 def test_pieces_for_a_target() -> None:
     out = np.empty((2, 100), np.uint32)
-    draws = Draws(Word(), Sobol._unit, Sobol(2)._source(), out)
+    draws = Draws(Word(), Sobol._unit, Sobol(2)._source, out)
     for target in (CpuTarget(2), ReferenceTarget()):
         out[:] = 0
         target.launch(Sobol._problem, draws)
@@ -255,9 +254,7 @@ def test_moments() -> None:
 # --- algebras -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("alg", "most"), [(Modular(0, 1, 7), 6), (Modular(0, 1, 4294967087), 2**32), (Xor(0, 255), 255)]
-)
+@pytest.mark.parametrize(("alg", "most"), [(Modular(0, 1, 7), 6), (Modular(0, 1, 4294967087), 2**32)])
 @given(data=st.data())
 def test_algebras(alg: Any, most: int, data: st.DataObject) -> None:
     a, b, c = (data.draw(st.integers(0, most)) % getattr(alg, "modulus", most + 1) for _ in range(3))
@@ -288,7 +285,7 @@ def test_powers_of_a_step(first: int, second: int) -> None:
         (lambda: Mrg32k3a(stream=-1), "stream: found -1, expected at least 0"),
         (lambda: Mrg32k3a().skip(-1), "skip: found -1, expected at least 0"),
         (lambda: Mrg32k3a().skip(1.5), "skip: found 1.5, expected a whole number"),  # type: ignore[arg-type]
-        (lambda: Mrg32k3a().raw(-1), "size: found -1, expected a whole number of 0 or more, or a shape"),
+        (lambda: Mrg32k3a().raw(-1), "size: found -1, expected at least 0"),
         (lambda: Mrg32k3a().uniform(1, dtype="int8"), "dtype: found 'int8', expected one of"),  # type: ignore[arg-type]
         (lambda: Mt19937(2**32), "seed: found 4294967296, expected 0 to 4294967295"),
         (lambda: Mt19937(key=[1, 2]), r"key: found int64 \(2,\), expected 624 words of 32 bits"),

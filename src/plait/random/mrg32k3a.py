@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Problem, Target, interpreted, over_threads, stretches
+from plait.devices.target import Target, over_threads, stretches
 from plait.errors import InvalidInput
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import greater, host_lanes, lanes_of, load, select, splat, store, width_of
 from plait.random.draws import (
-    WORTH,
     Draws,
     Generator,
     Modular,
@@ -26,6 +24,7 @@ from plait.random.draws import (
     Rows,
     Unit,
     power,
+    problem,
     product,
     sample,
     whole,
@@ -42,7 +41,7 @@ _STEPS: Final = (
 #: Words of a lane that are made before they are written one behind the other.
 TILE: Final = 64
 #: Words of a lane, at least, and those for which a thread is worth its start.
-_LEAST, _STRETCH = TILE, 1 << 16
+_LEAST, _STRETCH = TILE, 1 << 18
 _STREAM, _SUBSTREAM = 2**127, 2**76
 
 
@@ -86,8 +85,10 @@ def fill_lanes(lanes: Any, kind: Any, unit: Any, states: Any, steps: int, tile: 
             store(lanes, tile, t, 0, word)
         for lane in range(width_of(lanes)):
             start = lane * steps + first
-            for t in range(min(TILE, steps - first, out.size - start)):
-                out[start + t] = sample(kind, tile[t, lane], unit)
+            # Slices: their places are seen to be no negative ones.
+            words, part = tile[:, lane], out[start : start + min(TILE, steps - first)]
+            for t in range(part.size):
+                part[t] = sample(kind, words[t], unit)
 
 
 @functools.lru_cache(64)
@@ -145,15 +146,6 @@ def _run(run: Any, batch: Draws, target: Target) -> None:
     over_threads(target.threads, stretches(target.threads, size, _STRETCH), one)
 
 
-_DRAWS: Final = Problem(
-    "numbers of MRG32k3a",
-    cpu=partial(_run, fill_lanes),
-    reference=partial(_run, interpreted(fill_lanes)),
-    cuda="plait.random.gpu_streams:mrg_batch",
-    worth=lambda batch: batch.out.size >= WORTH,
-)
-
-
 class Mrg32k3a(Generator):
     """MRG32k3a: words 0 to 4294967086 with a period of 2^191, in streams as those of L'Ecuyer's RngStreams.
 
@@ -183,7 +175,7 @@ class Mrg32k3a(Generator):
     [0.067687]
     """
 
-    _problem = _DRAWS
+    _problem = problem("numbers of MRG32k3a", _run, "mrg_batch", fill_lanes)
     _unit = _inner = Unit(0.0, 1 / (FIRST + 1))
     _word = Residue(float(FIRST))
 
@@ -191,36 +183,15 @@ class Mrg32k3a(Generator):
         six = [seed] * 6 if isinstance(seed, (int, np.integer)) else list(seed)
         if len(six) != 6:
             raise InvalidInput("seed", found=f"{len(six)} numbers", expected="one, or six")
-        self._state = tuple(whole("seed", one, 0, (FIRST, SECOND)[k // 3] - 1) for k, one in enumerate(six))
-        if not any(self._state[:3]) or not any(self._state[3:]):
+        self._source = tuple(whole("seed", one, 0, (FIRST, SECOND)[k // 3] - 1) for k, one in enumerate(six))
+        if not any(self._source[:3]) or not any(self._source[3:]):
             raise InvalidInput("seed", found="three times 0", expected="another number in either three")
-        self.skip(whole("stream", stream) * _STREAM + whole("substream", substream) * _SUBSTREAM)
+        self._skip(whole("stream", stream) * _STREAM + whole("substream", substream) * _SUBSTREAM)
 
     @property
     def state(self) -> tuple[int, ...]:
         """The three last values of either half, oldest first: six numbers that may be given as a seed."""
-        return self._state
+        return self._source
 
-    def skip(self, count: int) -> Self:
-        """Leave out so many words.
-
-        Parameters
-        ----------
-        count
-            A whole number, of any size.
-
-        Returns
-        -------
-        Mrg32k3a
-            The generator itself, further on.
-
-        Raises
-        ------
-        InvalidInput
-            If it is below 0.
-        """
-        self._state = skipped(self._state, whole("skip", count))
-        return self
-
-    def _source(self) -> tuple[int, ...]:
-        return self._state
+    def _skip(self, count: int) -> None:
+        self._source = skipped(self._source, count)
