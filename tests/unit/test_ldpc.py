@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from plait.cli import main
 from plait.devices.target import CpuTarget, ReferenceTarget
 from plait.errors import FormatError, InvalidInput
-from plait.ldpc import Code, code_named, decode, simulate
+from plait.ldpc import Code, code_named, decode, files, simulate
 from plait.ldpc.codes import code_of, read_alist
 from plait.ldpc.decoding import _DECODING, DecodeBatch
 from plait.ldpc.messages import Parities, added, parity, without
 
 HAMMING = code_of("hamming", 7, [[0, 1, 2, 4], [0, 1, 3, 5], [0, 2, 3, 6]])
+FULL = code_of("full", 2, [[0], [0, 1]])
 #: Its graph has no cycle: sum-product gives exact probabilities.
 TREE = code_of("tree", 8, [[0, 1, 2], [2, 3, 4], [4, 5], [2, 6, 7]])
 
@@ -356,6 +357,7 @@ def test_bad_alist(old: str, new: str, said: str, tmp_path: Path) -> None:
         (lambda: decode(np.zeros((1, 7)), HAMMING, method="x"), "method: found 'x', expected one of"),  # type: ignore[arg-type]
         (lambda: HAMMING.encode([[1, 2, 0, 0]]), "information: found other numbers, expected bits"),
         (lambda: HAMMING.encode([[1, 0]]), r"information: found \(1, 2\), expected \(words, 4\)"),
+        (lambda: simulate(FULL, [1]), "code: found no bits of information in full, expected one or more"),
         (lambda: simulate(HAMMING, [1], words=0), "words: found 0, expected at least 1"),
         (lambda: simulate(HAMMING, [math.nan]), "ebn0: found nan, expected -100 to 100 dB"),
     ],
@@ -386,6 +388,46 @@ def test_commands(
     assert len(Path("rates.tsv").read_text().splitlines()) == 4
     assert main(simulated) == 0
     assert capsys.readouterr().out.count("\n") == 4
+
+
+def test_files_are_decoded_in_steps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = code_named("wimax-576")
+    information = np.random.default_rng(1).integers(0, 2, (7, code.k))
+    ratios = received(code, code.encode(information), 0.75, 2).astype(np.float32)
+    np.save("bits.npy", np.asfortranarray(information))
+    np.save("llrs.npy", ratios)
+    monkeypatch.setattr(files, "_BITS", 3 * code.n)
+    assert main(["ldpc", "encode", "bits.npy", "--code", "wimax-576", "-o", "words.npy"]) == 0
+    assert np.array_equal(np.load("words.npy"), code.encode(information))
+    line = ["ldpc", "decode", "llrs.npy", "--code", "wimax-576", "--device", "cpu", "-o", "out.npy"]
+    assert main([*line, "--report", "report.tsv"]) == 0
+    found = decode(ratios, code, device="cpu")
+    assert np.array_equal(np.load("out.npy"), found.bits)
+    assert [line.split("\t")[2] for line in Path("report.tsv").read_text().splitlines()[1:]] == list(
+        map(str, found.iterations)
+    )
+    ratios[5, 9] = np.nan
+    np.save("llrs.npy", ratios)
+    assert main(line) == 2
+    assert "llrs.npy: found no number in word 5, bit 9, expected numbers" in capsys.readouterr().err
+    np.save("llrs.npy", ratios[:0])
+    assert main(line) == 0
+    assert np.load("out.npy").shape == (0, 576)
+    with open("llrs.npy", "ab") as file:
+        file.write(b"x")
+    assert main(line) == 2
+    assert "bytes behind the array" in capsys.readouterr().err
+
+
+def test_a_file_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "h.alist"
+    path.write_text(ALIST)
+    assert code_named(str(path)).size == 7
+    path.write_text("2 1\n1 2\n1 1\n2\n1\n1\n1 2\n")
+    assert code_named(str(path)).size == 2
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,25 @@ def test_single_precision(name: str) -> None:
     assert np.array_equal(single, double.astype(np.float32))
 
 
+@pytest.mark.parametrize("name", GENERATORS)
+def test_memory_of_the_caller(name: str) -> None:
+    make = GENERATORS[name]
+    for draw, dtype in (("raw", "uint32"), ("normal", "float32")):
+        asked: Any = {} if draw == "raw" else {"dtype": dtype}
+        expected = getattr(make(), draw)(300, **asked)
+        out = np.zeros(expected.shape, dtype, "F" if name == "sobol" else "C")
+        own = make()
+        assert getattr(own, draw)(300, out=out, **asked) is out
+        assert np.array_equal(out, expected)
+        assert np.array_equal(own.raw(9), make().skip(300).raw(9))
+    for wrong in (np.zeros(299), out.astype("float64"), np.zeros((600, 6), "float32")[::2, ::2], [1]):
+        with pytest.raises(InvalidInput, match="out: found"):
+            own.normal(300, dtype="float32", out=wrong)
+    out.flags.writeable = False
+    with pytest.raises(InvalidInput, match="out: found one apart, or read-only, expected"):
+        own.normal(300, dtype="float32", out=out)
+
+
 def test_no_uniform_number_is_0_or_1() -> None:
     for dtype in ("float64", "float32"):
         out = np.empty(2, dtype)

@@ -22,7 +22,7 @@ Schedule = Literal["flooding", "layered"]
 #: Logarithms of the least probability of sums, and of what a bit says, by the type of numbers.
 _LIMITS: Final[dict[Any, tuple[float, float]]] = {np.float32: (64.0, 20.0), np.float64: (600.0, 40.0)}
 #: Bits that are worth the start of a GPU which was not asked for by name.
-_WORTH: Final = 1 << 26
+WORTH: Final = 1 << 26
 #: Steps of min-sum in a unit of the logarithm, most of them, and most that a bit says.
 UNITS, MOST, BOUND = 4, 127, 63
 
@@ -157,6 +157,7 @@ def messages_of(
         found[:, : len(ratios)] = in_units(ratios).T
         return SignedLeast(*map(kind, (0, MOST, BOUND, 2))), found, np.zeros((1, width), kind)
     sums, said = _LIMITS[kind]
+    ratios = ratios.astype(np.float64)
     pairs = np.full((ratios.shape[1], 2, width), 0.5, kind)
     for side, sign in enumerate((-1, 1)):
         pairs[:, side, : len(ratios)] = (1 / (1 + np.exp(np.clip(sign * ratios, -said, said)))).T
@@ -207,7 +208,7 @@ _DECODING: Final = Problem(
     cpu=partial(_run, decode_group),
     reference=partial(_run, interpreted(decode_group)),
     cuda="plait.ldpc.gpu_decoding:decode_batch",
-    worth=lambda batch: batch.ratios.size >= _WORTH,
+    worth=lambda batch: batch.ratios.size >= WORTH,
 )
 
 
@@ -262,13 +263,11 @@ def decode(
     given = np.asarray(ratios)
     if given.dtype.kind not in "fiu":
         raise InvalidInput("ratios", found=f"an array of {given.dtype}", expected="numbers")
-    if given.dtype != np.int8 or method != "min-sum":
-        given = given.astype(np.float64)
     if given.ndim != 2 or given.shape[1] != code.n:
         raise InvalidInput("ratios", found=given.shape, expected=f"(words, {code.n:,}), for {code.name}")
-    if np.isnan(given).any():
-        row, column = map(int, np.argwhere(np.isnan(given))[0])
-        raise InvalidInput("ratios", found=f"no number in word {row}, bit {column}", expected="numbers")
+    if given.dtype.kind == "f" and (where := np.argwhere(np.isnan(given))).size:
+        told = "no number in word {}, bit {}".format(*where[0])
+        raise InvalidInput("ratios", found=told, expected="numbers")
     columns = given
     if code.n != code.size:
         columns = np.zeros((len(given), code.size + 1), given.dtype)
@@ -278,5 +277,7 @@ def decode(
     kind: Any = np.int8 if method == "min-sum" else np.dtype(dtype).type
     batch = DecodeBatch(code, columns, method, schedule == "layered", iterations, kind)
     bits, counts, found = resolve(device, threads).launch(_DECODING, batch)
-    padded = np.hstack([bits, np.zeros((len(bits), 1), np.uint8)])
-    return Decoded(padded[:, code.sent], bits[:, code.information], found, counts)
+    information = bits[:, code.information]
+    if code.n != code.size:
+        bits = np.hstack([bits, np.zeros((len(bits), 1), np.uint8)])[:, code.sent]
+    return Decoded(bits, information, found, counts)
