@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple, Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,6 +194,14 @@ def problem(name: str, run: Any, cuda: str, *kernels: Any) -> Problem[Draws, Any
     )
 
 
+class Asked(TypedDict, total=False):
+    """Where numbers are drawn, and into what."""
+
+    out: NDArray[Any] | None
+    device: str
+    threads: int | None
+
+
 class Generator(ABC):
     """A stream of words of 32 bits and a place in it.
 
@@ -237,68 +245,45 @@ class Generator(ABC):
         self._skip(whole("skip", count))
         return self
 
-    def raw(
-        self,
-        size: Size,
-        *,
-        out: NDArray[np.uint32] | None = None,
-        device: str = "auto",
-        threads: int | None = None,
-    ) -> NDArray[np.uint32]:
+    def raw(self, size: Size, **asked: Unpack[Asked]) -> NDArray[np.uint32]:
         """Words of the stream, as integers, uint32 of the shape `size`."""
-        return self._drawn(self._word, self._unit, size, "uint32", out, device, threads)
+        return self._drawn(self._word, self._unit, size, "uint32", **asked)
 
-    def uniform(
-        self,
-        size: Size,
-        *,
-        dtype: DType = "float64",
-        out: NDArray[Any] | None = None,
-        device: str = "auto",
-        threads: int | None = None,
-    ) -> NDArray[Any]:
+    def uniform(self, size: Size, *, dtype: DType = "float64", **asked: Unpack[Asked]) -> NDArray[Any]:
         """Numbers between 0 and 1, of the shape `size`; neither end, but for the points of `Sobol`."""
         one_of("dtype", dtype, _BELOW_ONE)
-        return self._drawn(Uniform(_BELOW_ONE[dtype]), self._unit, size, dtype, out, device, threads)
+        return self._drawn(Uniform(_BELOW_ONE[dtype]), self._unit, size, dtype, **asked)
 
-    def normal(
-        self,
-        size: Size,
-        *,
-        dtype: DType = "float64",
-        out: NDArray[Any] | None = None,
-        device: str = "auto",
-        threads: int | None = None,
-    ) -> NDArray[Any]:
+    def normal(self, size: Size, *, dtype: DType = "float64", **asked: Unpack[Asked]) -> NDArray[Any]:
         """Normal numbers of mean 0 and variance 1: where their distribution reaches a uniform number."""
         one_of("dtype", dtype, _BELOW_ONE)
-        return self._drawn(Normal(), self._inner, size, dtype, out, device, threads)
+        return self._drawn(Normal(), self._inner, size, dtype, **asked)
 
-    def exponential(
-        self,
-        size: Size,
-        *,
-        dtype: DType = "float64",
-        out: NDArray[Any] | None = None,
-        device: str = "auto",
-        threads: int | None = None,
-    ) -> NDArray[Any]:
+    def exponential(self, size: Size, *, dtype: DType = "float64", **asked: Unpack[Asked]) -> NDArray[Any]:
         """Exponential numbers of mean 1: minus the logarithm of a uniform number."""
         one_of("dtype", dtype, _BELOW_ONE)
-        return self._drawn(Exponential(), self._inner, size, dtype, out, device, threads)
+        return self._drawn(Exponential(), self._inner, size, dtype, **asked)
 
     def _shape(self, size: tuple[int, ...]) -> tuple[int, ...]:
         """Of the array of numbers, for a size."""
         return size
 
     def _drawn(
-        self, kind: Any, unit: Unit, size: Any, dtype: str, out: Any, device: str, threads: int | None
+        self,
+        kind: Any,
+        unit: Unit,
+        size: Size,
+        dtype: str,
+        out: Any = None,
+        device: str = "auto",
+        threads: int | None = None,
     ) -> NDArray[Any]:
         given = size if isinstance(size, tuple) else (size,)
         shape = self._shape(tuple(whole("size", one) for one in given))
         found: NDArray[Any] = np.empty(shape, dtype, self._order) if out is None else out
-        if not isinstance(found, np.ndarray) or (found.shape, found.dtype) != (shape, np.dtype(dtype)):
-            raise InvalidInput("out", found=_told(found), expected=f"{dtype} {shape}")
+        told = f"{found.dtype} {found.shape}" if isinstance(found, np.ndarray) else repr(found)
+        if told != f"{dtype} {shape}":
+            raise InvalidInput("out", found=told, expected=f"{dtype} {shape}")
         if not (found.flags[self._order] and found.flags.writeable and found.flags.aligned):
             raise InvalidInput("out", found="one apart, or read-only", expected=f"{self._order} order")
         # Kernels have the dimensions of points one behind the other.
@@ -311,10 +296,6 @@ class Generator(ABC):
     def _moved(self, words: int, end: Any) -> None:
         """Go on behind words that were drawn; `end` is what launching them has returned."""
         self._skip(words)
-
-
-def _told(found: Any) -> str:
-    return f"{found.dtype} {found.shape}" if isinstance(found, np.ndarray) else repr(found)
 
 
 def whole(name: str, value: Any, least: int = 0, most: float = math.inf) -> int:

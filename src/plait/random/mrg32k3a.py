@@ -97,30 +97,17 @@ def _jump(half: int, count: int) -> Rows:
     return power(_RINGS[half], _STEPS[half], count)
 
 
-@functools.lru_cache(16)
-def _jumps(half: int, stride: int, count: int) -> Rows:
-    """No step, `stride`, twice as many, ... of one half: a matrix of arrays, uint64 (count,)."""
-    alg = Modular(np.uint64(0), np.uint64(1), np.uint64(_RINGS[half].modulus))
-    found: Rows = [[np.array([i == j], np.uint64) for j in range(3)] for i in range(3)]
-    jump = _jump(half, stride)
-    while found[0][0].size < count:
-        more = product(alg, [[np.uint64(value) for value in row] for row in jump], found)
-        found = [
-            [np.concatenate(both) for both in zip(*rows, strict=True)]
-            for rows in zip(found, more, strict=True)
-        ]
-        jump = product(_RINGS[half], jump, jump)
-    return [[values[:count] for values in row] for row in found]
-
-
 def states_of(state: Sequence[int], stride: int, count: int) -> NDArray[np.float64]:
     """States so many steps apart, float64 (6, count), from `state` on."""
     halves = []
     for half, ring in enumerate(_RINGS):
-        alg = Modular(np.uint64(0), np.uint64(1), np.uint64(ring.modulus))
-        column = [[np.uint64(value)] for value in state[3 * half : 3 * half + 3]]
-        halves += [row[0] for row in product(alg, _jumps(half, stride, count), column)]
-    return np.array(halves, np.float64)
+        found = np.array(state[3 * half :][:3], np.uint64)[:, None]
+        while found.shape[1] < count:
+            jump = np.array(_jump(half, stride * found.shape[1]), np.uint64)
+            more = (jump[:, :, None] * found % ring.modulus).sum(axis=1) % ring.modulus
+            found = np.hstack([found, more])
+        halves.append(found[:, :count])
+    return np.concatenate(halves).astype(np.float64)
 
 
 def skipped(state: Sequence[int], count: int) -> tuple[int, ...]:
@@ -178,6 +165,7 @@ class Mrg32k3a(Generator):
     _problem = problem("numbers of MRG32k3a", _run, "mrg_batch", fill_lanes)
     _unit = _inner = Unit(0.0, 1 / (FIRST + 1))
     _word = Residue(float(FIRST))
+    _source: tuple[int, ...]
 
     def __init__(self, seed: int | Sequence[int] = 12345, *, stream: int = 0, substream: int = 0) -> None:
         six = [seed] * 6 if isinstance(seed, (int, np.integer)) else list(seed)
