@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import tempfile
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from commands import processor_name
 
 from plait.devices.target import CpuTarget
 from plait.ldpc import Code, decode
@@ -78,9 +78,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", help="an interpreter with ldpc and scipy")
     peer = parser.parse_args().peer
-    print(
-        f"{platform.processor() or platform.machine()}, load {os.getloadavg()[0]:.1f}; Mbit/s, 10 iterations"
-    )
+    print(f"{processor_name()}, load {os.getloadavg()[0]:.1f}; Mbit/s, 10 iterations")
     for size in (1024, 8000):
         code = regular(size)
         errors = (np.random.default_rng(3).random((24, size)) < 0.05).astype(np.uint8)

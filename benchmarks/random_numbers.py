@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import time
 import warnings
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import scipy
+from commands import processor_name
 from scipy.stats import qmc
 
 from plait.devices.target import CpuTarget
@@ -60,8 +60,9 @@ def own(generator: Any, kind: Any, dtype: str, n: int) -> tuple[int, Callable[[]
     """A launch on one thread."""
     inner = isinstance(kind, (Normal, Exponential))
     unit = generator._inner if inner else generator._unit
-    out = np.empty((1, n) if isinstance(generator, Sobol) else n, dtype)
-    asked = Draws(kind, unit, generator._source(), out)
+    shape = (generator.dimensions, n // generator.dimensions) if isinstance(generator, Sobol) else n
+    out = np.empty(shape, dtype)
+    asked = Draws(kind, unit, generator._source, out)
     return n, lambda: CpuTarget(1).launch(generator._problem, asked)
 
 
@@ -71,7 +72,7 @@ def main() -> None:
     parser.add_argument("numbers", nargs="?", type=int, default=1 << 20)
     n = parser.parse_args().numbers
     warnings.simplefilter("ignore")
-    print(f"{platform.processor() or platform.machine()}, load {os.getloadavg()[0]:.1f}")
+    print(f"{processor_name()}, load {os.getloadavg()[0]:.1f}")
     print(f"numpy {np.__version__}, scipy {scipy.__version__}, {n:,} numbers at a time")
     check(n)
     out, single = np.empty(n), np.empty(n, np.float32)
@@ -93,6 +94,7 @@ def main() -> None:
         for dtype, kind in MOST.items():
             calls[f"{name} {dtype}"] = own(g, kind, dtype, n)
         calls[f"{name} normal (inverse, 2 ulp)"] = own(g, Normal(), "float64", n)
+    calls["plait Sobol float64, 16 dimensions"] = own(Sobol(16), MOST["float64"], "float64", n)
     rates(calls)
 
 

@@ -36,12 +36,12 @@ from plait.random.mrg32k3a import states_of
 def launches(generator: Any, kind: Any, out: Any) -> Any:
     """A call that starts the kernel once, its tables being on the device."""
     if isinstance(generator, Sobol):
-        source = generator._source()
+        source = generator._source
         vectors, shifts = cuda.to_device(source.vectors), cuda.to_device(source.shifts)
         given = kind, generator._unit, vectors, shifts, np.int64(source.first), out
         return lambda: sobol_points.launch(((1 << _BITS) // _THREADS, 1), _THREADS, *given)
     if isinstance(generator, Mt19937):
-        window, tail = generator._source(), cuda.device_array(624, np.uint32)
+        window, tail = generator._source, cuda.device_array(624, np.uint32)
         with POOL.slot((0,)) as slot:
             # What it starts makes the windows, and numbers.
             windows = mt_piece(Draws(kind, generator._unit, window, out), slot, window, tail, out)
@@ -49,7 +49,7 @@ def launches(generator: Any, kind: Any, out: Any) -> Any:
         given = kind, generator._unit, windows, np.int64(_SPAN), np.int64(window.place), tail, out
         return lambda: mt_numbers.launch(len(windows), _ROUND, *given)
     blocks = out.size // (_STEPS * _THREADS)
-    states = cuda.to_device(states_of(generator._source(), _STEPS, blocks * _THREADS))
+    states = cuda.to_device(states_of(generator._source, _STEPS, blocks * _THREADS))
     given = kind, generator._unit, states, np.int64(_STEPS), out
     return lambda: mrg_numbers.launch(blocks, _THREADS, *given)
 
@@ -83,7 +83,7 @@ def main() -> None:
                 best = min(best, cuda.event_elapsed_time(begun, ended) / 1e3)
             few = min(n, 1 << 24)
             expected = np.empty((1, few) if len(shape) == 2 else few, dtype)
-            asked = Draws(kind, generator._unit, generator._source(), expected)
+            asked = Draws(kind, generator._unit, generator._source, expected)
             generator._problem.cpu(asked, CudaTarget((0,)).host)
             found = out.copy_to_host()[..., :few]
             same = np.array_equal(found, expected) or np.allclose(found, expected, rtol=1e-6)

@@ -37,7 +37,7 @@ def test_numbers(source: Any, shape: tuple[int, ...], piece: int, monkeypatch: p
         unit = source._inner if dtype == "float64" else source._unit
         found, expected = np.empty(shape, dtype), np.empty(shape, dtype)
         for target, out in ((CudaTarget((0,)), found), (CpuTarget(1), expected)):
-            ends.append(target.launch(source._problem, Draws(kind, unit, source._source(), out)))
+            ends.append(target.launch(source._problem, Draws(kind, unit, source._source, out)))
         if isinstance(kind, (Normal, Exponential)):
             np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-15)
         else:

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from plait.cli import main
 from plait.devices.target import CpuTarget, ReferenceTarget
 from plait.errors import FormatError, InvalidInput
-from plait.ldpc import Code, code_named, decode, simulate
+from plait.ldpc import Code, code_named, decode, files, simulate
 from plait.ldpc.codes import code_of, read_alist
 from plait.ldpc.decoding import _DECODING, DecodeBatch
-from plait.ldpc.messages import Parities, SignedLeast, added, both, certain, without
+from plait.ldpc.messages import Parities, added, parity, without
 
 HAMMING = code_of("hamming", 7, [[0, 1, 2, 4], [0, 1, 3, 5], [0, 2, 3, 6]])
+FULL = code_of("full", 2, [[0], [0, 1]])
 #: Its graph has no cycle: sum-product gives exact probabilities.
 TREE = code_of("tree", 8, [[0, 1, 2], [2, 3, 4], [4, 5], [2, 6, 7]])
 
@@ -147,7 +148,9 @@ def test_messages_are_those_of_a_plain_reference(layered: bool) -> None:
         from plait.ldpc.decoding import decode_group
 
         found = decode_group(*args)
-        sums.append(args[4][0])
+        # Sums of flooding change places with those of before.
+        iterations, layered, _ = args[5]
+        sums.append(args[4][0 if layered else iterations % 2])
         return found
 
     from plait.ldpc.decoding import _run
@@ -231,22 +234,54 @@ def test_whole_numbers_are_quarters() -> None:
     assert np.array_equal(found.bits, again.bits)
 
 
-@given(st.lists(st.integers(-63, 63), min_size=3, max_size=3))
-def test_algebra_of_signed_least(values: list[int]) -> None:
-    alg = SignedLeast(*map(np.int8, (0, 127, 63, 2)))
-    a, b, c = map(np.int8, values)
-    assert both(alg, a, both(alg, b, c)) == both(alg, both(alg, a, b), c)
-    assert both(alg, a, b) == both(alg, b, a) == np.sign(a) * np.sign(b) * min(abs(a), abs(b))
-    assert both(alg, a, certain(alg)) == a
-    assert without(alg, added(alg, a, b), b) == a
+def least_plainly(code: Code, prior: list[int], iterations: int, layered: bool) -> tuple[list[int], int]:
+    """Bits of a word by min-sum in whole numbers, message by message, and after how many iterations."""
+
+    def held(value: int) -> int:
+        return max(min(value, 127), -127)
+
+    sums, messages = list(prior), [0] * code.bits.size
+    checks = list(itertools.pairwise(code.starts.tolist()))
+    for count in range(iterations + 1):
+        bits = [int(value < 0) for value in sums]
+        if count == iterations or not any(sum(bits[n] for n in code.bits[a:b]) % 2 for a, b in checks):
+            return bits, count
+        said = sums if layered else list(sums)
+        sums = sums if layered else list(prior)
+        for first, last in checks:
+            columns = code.bits[first:last].tolist()
+            heard = [held(said[n] - messages[first + k]) for k, n in enumerate(columns)]
+            for k, n in enumerate(columns):
+                others = [one for j, one in enumerate(heard) if j != k]
+                least = min([127, *(min(abs(one), 63) for one in others)])
+                told = (least - least // 4) * (-1) ** sum(one < 0 for one in others)
+                sums[n] = held((heard[k] if layered else sums[n]) + told)
+                messages[first + k] = told
+    raise AssertionError("iterations are never over")
+
+
+@pytest.mark.parametrize("layered", [False, True])
+@pytest.mark.parametrize("size", [8, 24])
+def test_min_sum_is_that_of_a_plain_reference(layered: bool, size: int) -> None:
+    # Checks of one bit, of two and of the same bits; and what says nothing, or more than is held.
+    odd = code_of("odd", 8, [[0, 1, 2, 4], [3], [0, 1, 2, 4], [5, 6], [4, 5, 6, 7], [0, 7]])
+    code = odd if size == 8 else regular(7, 24, 6)
+    units = np.random.default_rng(3).normal(12, 40, (150, size)).round().clip(-127, 127).astype(np.int8)
+    units[::5, ::2] = 0
+    schedule: Any = "layered" if layered else "flooding"
+    found = decode(units, code, method="min-sum", schedule=schedule, iterations=7, device="cpu")
+    expected = [least_plainly(code, word.tolist(), 7, layered) for word in units]
+    assert found.bits.tolist() == [bits for bits, _ in expected]
+    assert found.iterations.tolist() == [count for _, count in expected]
+    assert len(set(found.iterations.tolist())) > 3
 
 
 @given(st.lists(st.floats(0.01, 0.99), min_size=3, max_size=3))
 def test_algebra_of_parities(values: list[float]) -> None:
     alg = Parities(0.0, 1.0, 1e-200, 1e-17)
     a, b, c = ((one, 1 - one) for one in values)
-    assert both(alg, a, both(alg, b, c)) == pytest.approx(both(alg, both(alg, a, b), c))
-    assert both(alg, a, certain(alg)) == a
+    assert parity(a, parity(b, c)) == pytest.approx(parity(parity(a, b), c))
+    assert parity(a, (1.0, 0.0)) == a
     assert without(alg, added(alg, a, b), b) == pytest.approx(a)
     assert sum(added(alg, a, b)) == pytest.approx(1)
 
@@ -322,6 +357,7 @@ def test_bad_alist(old: str, new: str, said: str, tmp_path: Path) -> None:
         (lambda: decode(np.zeros((1, 7)), HAMMING, method="x"), "method: found 'x', expected one of"),  # type: ignore[arg-type]
         (lambda: HAMMING.encode([[1, 2, 0, 0]]), "information: found other numbers, expected bits"),
         (lambda: HAMMING.encode([[1, 0]]), r"information: found \(1, 2\), expected \(words, 4\)"),
+        (lambda: simulate(FULL, [1]), "code: found no bits of information in full, expected one or more"),
         (lambda: simulate(HAMMING, [1], words=0), "words: found 0, expected at least 1"),
         (lambda: simulate(HAMMING, [math.nan]), "ebn0: found nan, expected -100 to 100 dB"),
     ],
@@ -352,6 +388,46 @@ def test_commands(
     assert len(Path("rates.tsv").read_text().splitlines()) == 4
     assert main(simulated) == 0
     assert capsys.readouterr().out.count("\n") == 4
+
+
+def test_files_are_decoded_in_steps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = code_named("wimax-576")
+    information = np.random.default_rng(1).integers(0, 2, (7, code.k))
+    ratios = received(code, code.encode(information), 0.75, 2).astype(np.float32)
+    np.save("bits.npy", np.asfortranarray(information))
+    np.save("llrs.npy", ratios)
+    monkeypatch.setattr(files, "_BITS", 3 * code.n)
+    assert main(["ldpc", "encode", "bits.npy", "--code", "wimax-576", "-o", "words.npy"]) == 0
+    assert np.array_equal(np.load("words.npy"), code.encode(information))
+    line = ["ldpc", "decode", "llrs.npy", "--code", "wimax-576", "--device", "cpu", "-o", "out.npy"]
+    assert main([*line, "--report", "report.tsv"]) == 0
+    found = decode(ratios, code, device="cpu")
+    assert np.array_equal(np.load("out.npy"), found.bits)
+    assert [line.split("\t")[2] for line in Path("report.tsv").read_text().splitlines()[1:]] == list(
+        map(str, found.iterations)
+    )
+    ratios[5, 9] = np.nan
+    np.save("llrs.npy", ratios)
+    assert main(line) == 2
+    assert "llrs.npy: found no number in word 5, bit 9, expected numbers" in capsys.readouterr().err
+    np.save("llrs.npy", ratios[:0])
+    assert main(line) == 0
+    assert np.load("out.npy").shape == (0, 576)
+    with open("llrs.npy", "ab") as file:
+        file.write(b"x")
+    assert main(line) == 2
+    assert "bytes behind the array" in capsys.readouterr().err
+
+
+def test_a_file_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "h.alist"
+    path.write_text(ALIST)
+    assert code_named(str(path)).size == 7
+    path.write_text("2 1\n1 2\n1 1\n2\n1\n1\n1 2\n")
+    assert code_named(str(path)).size == 2
 
 
 @pytest.mark.parametrize(

@@ -397,13 +397,20 @@ _UTF8_MARK: Final = b"\xef\xbb\xbf"
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """Numbers from a .npy file; FormatError if it is something else, is cut off or has more behind them."""
+def read_array(path: str | os.PathLike[str], *, mapped: bool = False) -> NDArray[Any]:
+    """Numbers from a .npy file; FormatError if it is something else, is cut off or has more behind them.
+
+    `mapped`: they stay in the file, and are read when they are used.
+    """
     check_readable(path)
     expected = "a .npy file of numbers"
     try:
         with open(path, "rb") as file:
-            found = np.lib.format.read_array(file, allow_pickle=False)
+            if mapped:
+                found = np.lib.format.open_memmap(path, mode="r")  # type: ignore[no-untyped-call]
+                file.seek(found.offset + found.nbytes)
+            else:
+                found = np.lib.format.read_array(file, allow_pickle=False)
             if file.read(1):
                 raise FormatError(path, found="bytes behind the array", expected=expected)
     except (*_BAD_ARRAYS, tokenize.TokenError) as error:

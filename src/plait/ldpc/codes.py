@@ -119,7 +119,7 @@ class Code:
         found = np.zeros((given.shape[0], self.size + 1), np.uint8)
         found[:, columns] = given
         sums = np.zeros((given.shape[0], packed.shape[1]), np.uint64)
-        add_rows(np.ascontiguousarray(given, np.uint8), packed, sums)
+        add_rows(np.array(given, np.uint8, order="C"), packed, sums)
         found[:, parity] = np.unpackbits(sums.view(np.uint8), axis=1, bitorder="little")[:, : parity.size]
         return found[:, self.sent]
 
@@ -165,7 +165,6 @@ def code_of(name: str, size: int, checks: Sequence[Sequence[int]]) -> Code:
     return Code(name, size, bits, starts, np.arange(size), np.zeros(0, np.int64))
 
 
-@functools.lru_cache(4)
 def code_named(name: str) -> Code:
     """A code of a standard, or of a file.
 
@@ -194,6 +193,15 @@ def code_named(name: str) -> Code:
     >>> code.n, code.k
     (1248, 624)
     """
+    found = _standard(name)
+    if found is None and os.sep not in name and not os.path.exists(name) and not name.endswith(".alist"):
+        raise InvalidInput("code", found=repr(name), expected=f"an alist file, or {NAMES}")
+    return found or read_alist(name)
+
+
+@functools.lru_cache(4)
+def _standard(name: str) -> Code | None:
+    """A code of a standard; None if it is none of theirs."""
     tables = json.loads(resources.files("plait.ldpc").joinpath("data/codes.json").read_text())
     if found := re.fullmatch(r"ar4ja-(1/2|2/3|4/5)-(1024|4096|16384)", name):
         blocks = {"1/2": 2, "2/3": 4, "4/5": 8}[found[1]]
@@ -216,9 +224,7 @@ def code_named(name: str) -> Code:
         z = int(found[1]) // 24
         checks = _expanded(tables["wimax-1/2"], z, lambda shift, i: (i + shift * z // 96) % z)
         return code_of(name, 24 * z, checks)
-    if os.sep not in name and not os.path.exists(name) and not name.endswith(".alist"):
-        raise InvalidInput("code", found=repr(name), expected=f"an alist file, or {NAMES}")
-    return read_alist(name)
+    return None
 
 
 def _expanded(base: Sequence[Sequence[Sequence[int]]], m: int, column: Any) -> list[list[int]]:

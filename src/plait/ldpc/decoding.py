@@ -22,7 +22,7 @@ Schedule = Literal["flooding", "layered"]
 #: Logarithms of the least probability of sums, and of what a bit says, by the type of numbers.
 _LIMITS: Final[dict[Any, tuple[float, float]]] = {np.float32: (64.0, 20.0), np.float64: (600.0, 40.0)}
 #: Bits that are worth the start of a GPU which was not asked for by name.
-_WORTH: Final = 1 << 26
+WORTH: Final = 1 << 26
 #: Steps of min-sum in a unit of the logarithm, most of them, and most that a bit says.
 UNITS, MOST, BOUND = 4, 127, 63
 
@@ -84,6 +84,8 @@ def decode_words(
             for k in range(starts[m], starts[m + 1]):
                 parity ^= words[0, bits[k]]
             wrong |= parity
+            if wrong | done == -1:
+                break
         last = count == iterations
         # Lanes that are done keep what they had.
         new = ~done if last else ~(wrong | done)
@@ -92,17 +94,34 @@ def decode_words(
             return ~(wrong & ~done)
         done |= new
         if not layered:
+            said, sums = sums, said
             for n in range(size):
-                put(alg, place, said, n, fetch(alg, place, sums, n))
                 put(alg, place, sums, n, fetch(alg, place, prior, n))
         for m in range(starts.size - 1):
-            check = bits, starts[m], starts[m + 1]
-            before = sums if layered else said
-            parity_step(alg, place, check, before, sums, messages, own, later, layered)
+            check, before = (bits, starts[m], starts[m + 1]), sums if layered else said
+            parity_step(alg, place, check, before, sums, messages, (own, later), layered)
     return 0
 
 
-decode_group = kernel(decode_words)
+@kernel
+def decode_group(
+    place: Any,
+    algebra: Any,
+    code: Any,
+    prior: Any,
+    memory: Any,
+    limits: Any,
+    words: Any,
+    counts: Any,
+    out: Any,
+) -> Any:
+    """What `decode_words` does, with the bits in `out`, too, uint8 (words, bits)."""
+    good = decode_words(place, algebra, code, prior, memory, limits, words, counts)
+    for word in range(out.shape[0]):
+        row, lanes = out[word], words[1]
+        for n in range(row.size):
+            row[n] = np.uint8(lanes[n] >> word & 1)
+    return good
 
 
 class DecodeBatch(NamedTuple):
@@ -138,6 +157,7 @@ def messages_of(
         found[:, : len(ratios)] = in_units(ratios).T
         return SignedLeast(*map(kind, (0, MOST, BOUND, 2))), found, np.zeros((1, width), kind)
     sums, said = _LIMITS[kind]
+    ratios = ratios.astype(np.float64)
     pairs = np.full((ratios.shape[1], 2, width), 0.5, kind)
     for side, sign in enumerate((-1, 1)):
         pairs[:, side, : len(ratios)] = (1 / (1 + np.exp(np.clip(sign * ratios, -said, said)))).T
@@ -154,34 +174,30 @@ def _run(run: Any, batch: DecodeBatch, target: Target) -> _Found:
     code, count = batch.code, len(batch.ratios)
     width = batch.lanes or host_lanes(8 * np.dtype(batch.kind).itemsize).width
     bits, iterations = np.empty((count, code.size), np.uint8), np.empty(count, np.int64)
-    found = np.empty(count, bool)
-    longest = int(np.diff(code.starts).max(initial=1))
+    found, longest = np.empty(count, bool), int(np.diff(code.starts).max(initial=1))
+    graph, place = (code.bits, code.starts), (lanes_of(width), np.int64(0))
 
     def one(first: int) -> None:
-        own = batch.ratios[first : first + width]
-        algebra, prior, nothing = messages_of(batch, own, width)
-        told, before, later = (np.tile(nothing, (k, 1)) for k in (code.bits.size, longest, longest))
-        memory = prior.copy(), np.empty_like(prior), told, before, later
-        words, counts = np.zeros((2, code.size), np.int64), np.zeros(width, np.int64)
+        last = min(first + width, count)
+        algebra, prior, nothing = messages_of(batch, batch.ratios[first:last], width)
+        rows = len(nothing)
+        # Rows that begin where lines of caches do: others cost two of them each.
+        size = np.dtype(batch.kind).itemsize * width
+        ends = np.cumsum([len(prior), len(prior), *(rows * n for n in (code.bits.size, longest, longest))])
+        room = np.empty(ends[-1] * size + 64, np.uint8)
+        begin = -room.ctypes.data % 64
+        lanes = room[begin : begin + ends[-1] * size].view(batch.kind).reshape(-1, width)
+        memory = tuple(np.split(lanes, ends[:-1]))
+        memory[0][:], memory[2][:] = prior, nothing[0, 0]
         limits = (
             np.int64(batch.iterations),
             batch.layered,
-            np.int64(2 ** len(own) - 1 if len(own) < 64 else -1),
+            np.int64(2 ** (last - first) - 1 if last - first < 64 else -1),
         )
-        good = run(
-            (lanes_of(width), np.int64(0)),
-            algebra,
-            (code.bits, code.starts),
-            prior,
-            memory,
-            limits,
-            words,
-            counts,
-        )
-        by_lane = np.unpackbits(words[1].view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
-        bits[first : first + width] = by_lane[:, : len(own)].T
-        iterations[first : first + width] = counts[: len(own)]
-        found[first : first + width] = np.int64(good) >> np.arange(len(own)) & 1
+        words, counts = np.zeros((2, code.size), np.int64), np.zeros(width, np.int64)
+        good = run(place, algebra, graph, prior, memory, limits, words, counts, bits[first:last])
+        iterations[first:last] = counts[: last - first]
+        found[first:last] = np.int64(good) >> np.arange(last - first) & 1
 
     over_threads(target.threads, range(0, count, width), one)
     return bits, iterations, found
@@ -192,7 +208,7 @@ _DECODING: Final = Problem(
     cpu=partial(_run, decode_group),
     reference=partial(_run, interpreted(decode_group)),
     cuda="plait.ldpc.gpu_decoding:decode_batch",
-    worth=lambda batch: batch.ratios.size >= _WORTH,
+    worth=lambda batch: batch.ratios.size >= WORTH,
 )
 
 
@@ -247,13 +263,11 @@ def decode(
     given = np.asarray(ratios)
     if given.dtype.kind not in "fiu":
         raise InvalidInput("ratios", found=f"an array of {given.dtype}", expected="numbers")
-    if given.dtype != np.int8 or method != "min-sum":
-        given = given.astype(np.float64)
     if given.ndim != 2 or given.shape[1] != code.n:
         raise InvalidInput("ratios", found=given.shape, expected=f"(words, {code.n:,}), for {code.name}")
-    if np.isnan(given).any():
-        row, column = map(int, np.argwhere(np.isnan(given))[0])
-        raise InvalidInput("ratios", found=f"no number in word {row}, bit {column}", expected="numbers")
+    if given.dtype.kind == "f" and (where := np.argwhere(np.isnan(given))).size:
+        told = "no number in word {}, bit {}".format(*where[0])
+        raise InvalidInput("ratios", found=told, expected="numbers")
     columns = given
     if code.n != code.size:
         columns = np.zeros((len(given), code.size + 1), given.dtype)
@@ -263,5 +277,7 @@ def decode(
     kind: Any = np.int8 if method == "min-sum" else np.dtype(dtype).type
     batch = DecodeBatch(code, columns, method, schedule == "layered", iterations, kind)
     bits, counts, found = resolve(device, threads).launch(_DECODING, batch)
-    padded = np.hstack([bits, np.zeros((len(bits), 1), np.uint8)])
-    return Decoded(padded[:, code.sent], bits[:, code.information], found, counts)
+    information = bits[:, code.information]
+    if code.n != code.size:
+        bits = np.hstack([bits, np.zeros((len(bits), 1), np.uint8)])[:, code.sent]
+    return Decoded(bits, information, found, counts)

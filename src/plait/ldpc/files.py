@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,21 +15,31 @@ from plait.formats.atomic import AtomicFile, TextOutput, bad_output, check_not_i
 from plait.formats.compression import read_array
 from plait.formats.tables import PrintedTable, open_table
 from plait.ldpc.codes import code_named
-from plait.ldpc.decoding import decode
+from plait.ldpc.decoding import WORTH, decode
 from plait.ldpc.simulation import ErrorRates, simulate
 
+#: Bits that are decoded at a time: as many as a GPU is worth.
+_BITS: Final = WORTH
 
-def read_words(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """An array of two dimensions, or one word, from a .npy file; FormatError if it is something else."""
-    found = read_array(path)
+
+def _in_steps(source: Path, output: Path, sizes: tuple[int, int], run: Callable[[NDArray[Any]], Any]) -> int:
+    """Write ``run(words)`` of words of so many bits, as words of so many; how many there were."""
+    found = read_array(source, mapped=True)
     if found.ndim not in (1, 2):
-        raise FormatError(path, found=f"{found.dtype} {found.shape}", expected="numbers, (words, bits)")
-    return np.atleast_2d(found)
-
-
-def _write(path: Path, words: NDArray[np.uint8]) -> None:
-    with AtomicFile(path) as file, output_errors(path):
-        np.lib.format.write_array(file.stream, words, allow_pickle=False)
+        raise FormatError(source, found=f"{found.dtype} {found.shape}", expected="numbers, (words, bits)")
+    words, (bits, size) = np.atleast_2d(found), sizes
+    header = {"descr": "|u1", "fortran_order": False, "shape": (len(words), size)}
+    with AtomicFile(output) as file, output_errors(output):
+        np.lib.format.write_array_header_1_0(file.stream, header)
+        step = -(-_BITS // max(bits, 1))
+        for first in range(0, max(len(words), 1), step):
+            part = words[first : first + step]
+            if part.dtype.kind == "f" and (where := np.argwhere(np.isnan(part))).size:
+                word, bit = where[0].tolist()
+                told = f"no number in word {first + word}, bit {bit}"
+                raise FormatError(source, found=told, expected="numbers")
+            file.stream.write(np.ascontiguousarray(run(part)).data)
+    return len(words)
 
 
 def _check(path: Path, inputs: Sequence[Path]) -> None:
@@ -43,9 +52,7 @@ def encode_file(bits: Path, output: Path, *, code: str) -> tuple[int, int]:
     """Write the words of some information; their number and size. Errors are those of `Code.encode`."""
     _check(output, [bits])
     chosen = code_named(code)
-    words = chosen.encode(read_words(bits))
-    _write(output, words)
-    return words.shape
+    return _in_steps(bits, output, (chosen.k, chosen.n), chosen.encode), chosen.n
 
 
 def decode_file(
@@ -58,14 +65,22 @@ def decode_file(
     _check(output, [ratios])
     if report is not None:
         check_not_input(report, [ratios, output])
-    done = decode(read_words(ratios), code_named(code), **settings)
+    chosen, found, iterations = code_named(code), [np.zeros(0, bool)], [np.zeros(0, np.int64)]
+
+    def run(words: NDArray[Any]) -> NDArray[np.uint8]:
+        done = decode(words, chosen, **settings)
+        found.append(done.found)
+        iterations.append(done.iterations)
+        return done.information if information else done.bits
+
+    words = _in_steps(ratios, output, (chosen.n, chosen.k if information else chosen.n), run)
+    good, counts = np.concatenate(found), np.concatenate(iterations)
     if report is not None:
-        columns = {"word": np.arange(len(done.found)), "found": done.found, "iterations": done.iterations}
+        columns = {"word": np.arange(words), "found": good, "iterations": counts}
         batch = pa.record_batch({name: pa.array(values) for name, values in columns.items()})
         with open_table(report, batch.schema, metadata={"code": code}, inputs=[ratios]) as table:
             table.write(batch)
-    _write(output, done.information if information else done.bits)
-    return len(done.found), int(done.found.sum()), float(done.iterations.mean()) if len(done.found) else 0.0
+    return words, int(good.sum()), float(counts.mean()) if words else 0.0
 
 
 def simulate_file(output: Path | None, *, code: str, ebn0: str, **settings: Any) -> ErrorRates:

@@ -1,4 +1,4 @@
-"""Messages between bits and checks of a code: algebras of what they are, and the step of one check.
+"""Messages between bits and checks of a code: algebras of what they are, and what a check makes of them.
 
 A message of a check on a bit is what all its other bits say together. With `Parities` messages are pairs of
 probabilities, of 0 and of 1, and decoding is sum-product; with `SignedLeast` they are whole numbers, the
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from plait.lang.compile import by_type, implemented_in, shared
 from plait.lang.lanes import (
     add_saturating,
+    equal,
     greater,
     load,
     maximum,
@@ -21,6 +22,17 @@ from plait.lang.lanes import (
     store,
     subtract_saturating,
 )
+
+
+@shared
+def _negative(alg: Any, where: Any, value: Any) -> Any:
+    """`value`, with the other sign where `where` is negative."""
+    return select(greater(alg.zero, where), alg.zero - value, value)
+
+
+@shared
+def _held(alg: Any, value: Any) -> Any:
+    return minimum(maximum(value, alg.zero - alg.most), alg.most)
 
 
 class SignedLeast(NamedTuple):
@@ -50,35 +62,47 @@ class SignedLeast(NamedTuple):
         store(place[0], rows, k, place[1], value)
 
     @staticmethod
-    def certain(alg: SignedLeast) -> Any:
-        return alg.most
-
-    @staticmethod
-    def both(alg: SignedLeast, a: Any, b: Any) -> Any:
-        least = minimum(maximum(a, alg.zero - a), maximum(b, alg.zero - b))
-        return select(greater(alg.zero, a ^ b), alg.zero - least, least)
-
-    @staticmethod
-    def bounded(alg: SignedLeast, value: Any) -> Any:
-        return minimum(maximum(value, alg.zero - alg.bound), alg.bound)
-
-    @staticmethod
-    def told(alg: SignedLeast, value: Any) -> Any:
-        size = maximum(value, alg.zero - value)
-        smaller = size - (size >> alg.part)
-        return select(greater(alg.zero, value), alg.zero - smaller, smaller)
-
-    @staticmethod
     def added(alg: SignedLeast, a: Any, b: Any) -> Any:
-        return minimum(maximum(add_saturating(a, b), alg.zero - alg.most), alg.most)
+        return _held(alg, add_saturating(a, b))
 
     @staticmethod
     def without(alg: SignedLeast, a: Any, b: Any) -> Any:
-        return minimum(maximum(subtract_saturating(a, b), alg.zero - alg.most), alg.most)
+        return _held(alg, subtract_saturating(a, b))
 
     @staticmethod
     def is_one(alg: SignedLeast, value: Any) -> Any:
         return greater(alg.zero, value)
+
+    @staticmethod
+    def parity_step(
+        alg: SignedLeast,
+        place: Any,
+        check: Any,
+        said: Any,
+        sums: Any,
+        messages: Any,
+        memory: Any,
+        layered: Any,
+    ) -> None:
+        # The others of a bit have the least magnitude, or the second where the least is its own.
+        bits, first, last = check
+        own, _ = memory
+        least = alg.bound if last - first > 1 else alg.most
+        second, signs = least, alg.zero
+        for k in range(first, last):
+            value = without(alg, fetch(alg, place, said, bits[k]), fetch(alg, place, messages, k))
+            put(alg, place, own, k - first, value)
+            size = _negative(alg, value, value)
+            second, least = minimum(second, maximum(least, size)), minimum(least, size)
+            signs = signs ^ value
+        one, two = least - (least >> alg.part), second - (second >> alg.part)
+        for k in range(first, last):
+            value = fetch(alg, place, own, k - first)
+            told = select(equal(_negative(alg, value, value), least), two, one)
+            message = _negative(alg, signs ^ value, told)
+            put(alg, place, messages, k, message)
+            rest = value if layered else fetch(alg, place, sums, bits[k])
+            put(alg, place, sums, bits[k], added(alg, rest, message))
 
 
 class Parities(NamedTuple):
@@ -108,22 +132,6 @@ class Parities(NamedTuple):
         store(place[0], rows, 2 * k + 1, place[1], value[1])
 
     @staticmethod
-    def certain(alg: Parities) -> Any:
-        return alg.one, alg.zero
-
-    @staticmethod
-    def both(alg: Parities, a: Any, b: Any) -> Any:
-        return a[0] * b[0] + a[1] * b[1], a[0] * b[1] + a[1] * b[0]
-
-    @staticmethod
-    def bounded(alg: Parities, value: Any) -> Any:
-        return maximum(value[0], alg.bound), maximum(value[1], alg.bound)
-
-    @staticmethod
-    def told(alg: Parities, value: Any) -> Any:
-        return value
-
-    @staticmethod
     def added(alg: Parities, a: Any, b: Any) -> Any:
         zero, one = maximum(a[0] * b[0], alg.least), maximum(a[1] * b[1], alg.least)
         scale = ratio(alg.one, zero + one)
@@ -138,6 +146,43 @@ class Parities(NamedTuple):
     def is_one(alg: Parities, value: Any) -> Any:
         return greater(value[1], value[0])
 
+    @staticmethod
+    def parity_step(
+        alg: Parities, place: Any, check: Any, said: Any, sums: Any, messages: Any, memory: Any, layered: Any
+    ) -> None:
+        # All but one: what comes before and what comes after, from either end.
+        bits, first, last = check
+        own, later = memory
+        # A bit that is surely 0 changes no parity.
+        before = after = alg.one, alg.zero
+        for k in range(last - first - 1, -1, -1):
+            value = without(
+                alg, fetch(alg, place, said, bits[first + k]), fetch(alg, place, messages, first + k)
+            )
+            put(alg, place, own, k, value)
+            put(alg, place, later, k, after)
+            after = both(alg, after, value)
+        for k in range(last - first):
+            value = fetch(alg, place, own, k)
+            # In this order, on which the last bit depends.
+            message = parity(before, fetch(alg, place, later, k))
+            before = both(alg, before, value)
+            put(alg, place, messages, first + k, message)
+            rest = value if layered else fetch(alg, place, sums, bits[first + k])
+            put(alg, place, sums, bits[first + k], added(alg, rest, message))
+
+
+@shared
+def parity(a: Any, b: Any) -> Any:
+    """Probabilities of the parity of two bits."""
+    return a[0] * b[0] + a[1] * b[1], a[0] * b[1] + a[1] * b[0]
+
+
+@shared
+def both(alg: Any, a: Any, b: Any) -> Any:
+    """The parity of some bits and of another one, within what it says to a check."""
+    return parity(a, (maximum(b[0], alg.bound), maximum(b[1], alg.bound)))
+
 
 @by_type
 def fetch(alg: Any, place: Any, rows: Any, k: Any) -> Any:
@@ -147,26 +192,6 @@ def fetch(alg: Any, place: Any, rows: Any, k: Any) -> Any:
 @by_type
 def put(alg: Any, place: Any, rows: Any, k: Any, value: Any) -> None:
     """Write message k of each lane."""
-
-
-@by_type
-def certain(alg: Any) -> Any:
-    """A bit that is surely 0: it changes no parity."""
-
-
-@by_type
-def both(alg: Any, a: Any, b: Any) -> Any:
-    """The parity of two bits."""
-
-
-@by_type
-def bounded(alg: Any, value: Any) -> Any:
-    """What a bit says to a check."""
-
-
-@by_type
-def told(alg: Any, value: Any) -> Any:
-    """What a check tells of a parity."""
 
 
 @by_type
@@ -184,37 +209,21 @@ def is_one(alg: Any, value: Any) -> Any:
     """Whether a bit is 1, where it is more probable."""
 
 
+@by_type
+def parity_step(
+    alg: Any, place: Any, check: Any, said: Any, sums: Any, messages: Any, memory: Any, layered: Any
+) -> None:
+    """Renew the messages of one check, `check` the bits of all, its first one and the end.
+
+    `said` has what all say of each bit, with the check's own messages of before; new ones are added to
+    `sums`, those of the next step. `layered`: both are the same, and old messages are taken out. `memory`:
+    two of the longest check.
+    """
+
+
 def ratio(a: Any, b: Any) -> Any:
     """``a / b``, of which b is not 0."""
     return a / b
-
-
-@shared
-def parity_step(
-    alg: Any, place: Any, check: Any, said: Any, sums: Any, messages: Any, own: Any, later: Any, layered: Any
-) -> None:
-    """Renew the messages of one check, `check` its bits and number of its first message.
-
-    `said` has what all say of each bit, with the check's own messages of before; new ones are added to
-    `sums`, those of the next step. `layered`: both are the same, and old messages are taken out. `own` and
-    `later` are memory. All but one: what comes before and what comes after, from either end.
-    """
-    bits, first, last = check
-    after = certain(alg)
-    for k in range(last - first - 1, -1, -1):
-        value = without(alg, fetch(alg, place, said, bits[first + k]), fetch(alg, place, messages, first + k))
-        put(alg, place, own, k, value)
-        put(alg, place, later, k, after)
-        after = both(alg, after, bounded(alg, value))
-    before = certain(alg)
-    for k in range(last - first):
-        value = fetch(alg, place, own, k)
-        message = told(alg, both(alg, before, fetch(alg, place, later, k)))
-        before = both(alg, before, bounded(alg, value))
-        put(alg, place, messages, first + k, message)
-        bit = bits[first + k]
-        rest = value if layered else fetch(alg, place, sums, bit)
-        put(alg, place, sums, bit, added(alg, rest, message))
 
 
 implemented_in("plait.ldpc.division")

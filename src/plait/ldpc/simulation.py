@@ -96,6 +96,8 @@ def simulate(
     in_range("words", words, 1)
     in_range("errors", errors, 1)
     in_range("seed", seed, 0, 2**64 - 1)
+    if not code.k:
+        raise InvalidInput("code", found=f"no bits of information in {code.name}", expected="one or more")
     rows = []
     for ratio in ebn0:
         if not -100 <= ratio <= 100:

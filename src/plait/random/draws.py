@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Final, Literal, NamedTuple, Self
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple, Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Problem, resolve
+from plait.devices.target import Problem, interpreted, resolve
 from plait.errors import InvalidInput, one_of
 from plait.lang.algebras import choice, extend
 from plait.lang.compile import by_type, shared
@@ -38,21 +39,6 @@ class Modular(NamedTuple):
     @staticmethod
     def extend(alg: Modular, a: Any, b: Any) -> Any:
         return a * b % alg.modulus
-
-
-class Xor(NamedTuple):
-    """Vectors of bits: sums without carry, bitwise products."""
-
-    zero: Any
-    one: Any
-
-    @staticmethod
-    def choice(alg: Xor, a: Any, b: Any) -> Any:
-        return a ^ b
-
-    @staticmethod
-    def extend(alg: Xor, a: Any, b: Any) -> Any:
-        return a & b
 
 
 Rows = Sequence[Sequence[Any]]
@@ -136,32 +122,24 @@ def sample(kind: Any, word: Any, unit: Any) -> Any:
 
 
 #: Coefficients of AS 241, of the highest powers first: middle and tails, above and below the line.
+# fmt: off
 _MIDDLE_TOP = (
-    *(2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4),
-    *(1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080e0),
+    2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4,
+    1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080e0,
 )
 _MIDDLE_LOW = (
-    *(5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4),
-    *(5.3941960214247511077e3, 6.8718700749205790830e2, 4.2313330701600911252e1, 1.0),
+    5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4,
+    5.3941960214247511077e3, 6.8718700749205790830e2, 4.2313330701600911252e1, 1.0,
 )
 _TAIL_TOP = (
-    *(
-        7.74545014278341407640e-4,
-        2.27238449892691845833e-2,
-        2.41780725177450611770e-1,
-        1.27045825245236838258e0,
-    ),
-    *(3.64784832476320460504e0, 5.76949722146069140550e0, 4.63033784615654529590e0, 1.42343711074968357734e0),
+    7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1, 1.27045825245236838258e0,
+    3.64784832476320460504e0, 5.76949722146069140550e0, 4.63033784615654529590e0, 1.42343711074968357734e0,
 )
 _TAIL_LOW = (
-    *(
-        1.05075007164441684324e-9,
-        5.47593808499534494600e-4,
-        1.51986665636164571966e-2,
-        1.48103976427480074590e-1,
-    ),
-    *(6.89767334985100004550e-1, 1.67638483018380384940e0, 2.05319162663775882187e0, 1.0),
+    1.0507500716444168432e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2, 1.48103976427480074590e-1,
+    6.89767334985100004550e-1, 1.67638483018380384940e0, 2.05319162663775882187e0, 1.0,
 )
+# fmt: on
 
 
 @shared
@@ -205,74 +183,119 @@ class Draws(NamedTuple):
     out: NDArray[Any]
 
 
+def problem(name: str, run: Any, cuda: str, *kernels: Any) -> Problem[Draws, Any]:
+    """What is launched for ``run(*kernels, batch, target)``."""
+    return Problem(
+        name,
+        cpu=partial(run, *kernels),
+        reference=partial(run, *map(interpreted, kernels)),
+        cuda=f"plait.random.gpu_streams:{cuda}",
+        worth=lambda batch: batch.out.size >= WORTH,
+    )
+
+
+class Asked(TypedDict, total=False):
+    """Where numbers are drawn, and into what."""
+
+    out: NDArray[Any] | None
+    device: str
+    threads: int | None
+
+
 class Generator(ABC):
     """A stream of words of 32 bits and a place in it.
 
     Every number is made of one word, so that places in the stream stay where they are. `size` is how many, or
     the shape of an array of them; numbers of type `dtype`, ``float64`` or ``float32``, are rounded to it at
-    the end. Answers depend neither on `device` nor on the `threads` of the CPU, but that normal and
-    exponential numbers of GPUs may differ by roundings. `InvalidInput` if a size is no whole number of 0 or
-    more, or the type another one.
+    the end. `out` is an array of this shape and type to fill, in C order (of `Sobol` in Fortran's), and is
+    returned; without one a new array is. Answers depend neither on `device` nor on the `threads` of the CPU,
+    but that normal and exponential numbers of GPUs may differ by roundings. `InvalidInput` if a size is no
+    whole number of 0 or more, or the type or the array another one.
     """
 
     _problem: Problem[Draws, Any]
     #: Of words, and of those that must not give 0 or 1.
     _unit = _inner = Unit(0.5, 2.0**-32)
     _word: Any = Word()
+    _order: Literal["C", "F"] = "C"
+    #: Where the stream is, as the kernels need it.
+    _source: Any
 
     @abstractmethod
+    def _skip(self, count: int) -> None: ...
+
     def skip(self, count: int) -> Self:
-        """Leave out so many words; several calls are one with their sum."""
+        """Leave out so many words, or points; several calls are one with their sum.
 
-    @abstractmethod
-    def _source(self) -> Any:
-        """What the kernels need."""
+        Parameters
+        ----------
+        count
+            A whole number, of any size; of `Mt19937` 2^64 take 0.3 s, 2^128 0.7 s, of others microseconds.
 
-    def _shaped(self, size: tuple[int, ...], dtype: str) -> tuple[NDArray[Any], NDArray[Any], int]:
-        """Memory for numbers, the same in the shape that was asked for, and words that they take."""
-        flat = np.empty(math.prod(size), dtype)
-        return flat, flat.reshape(size), flat.size
+        Returns
+        -------
+        Generator
+            The generator itself, further on.
 
-    def raw(self, size: Size, *, device: str = "auto", threads: int | None = None) -> NDArray[np.uint32]:
+        Raises
+        ------
+        InvalidInput
+            If it is below 0, or there are not so many points.
+        """
+        self._skip(whole("skip", count))
+        return self
+
+    def raw(self, size: Size, **asked: Unpack[Asked]) -> NDArray[np.uint32]:
         """Words of the stream, as integers, uint32 of the shape `size`."""
-        return self._drawn(self._word, self._unit, size, "uint32", device, threads)
+        return self._drawn(self._word, self._unit, size, "uint32", **asked)
 
-    def uniform(
-        self, size: Size, *, dtype: DType = "float64", device: str = "auto", threads: int | None = None
-    ) -> NDArray[Any]:
+    def uniform(self, size: Size, *, dtype: DType = "float64", **asked: Unpack[Asked]) -> NDArray[Any]:
         """Numbers between 0 and 1, of the shape `size`; neither end, but for the points of `Sobol`."""
         one_of("dtype", dtype, _BELOW_ONE)
-        return self._drawn(Uniform(_BELOW_ONE[dtype]), self._unit, size, dtype, device, threads)
+        return self._drawn(Uniform(_BELOW_ONE[dtype]), self._unit, size, dtype, **asked)
 
-    def normal(
-        self, size: Size, *, dtype: DType = "float64", device: str = "auto", threads: int | None = None
-    ) -> NDArray[Any]:
+    def normal(self, size: Size, *, dtype: DType = "float64", **asked: Unpack[Asked]) -> NDArray[Any]:
         """Normal numbers of mean 0 and variance 1: where their distribution reaches a uniform number."""
         one_of("dtype", dtype, _BELOW_ONE)
-        return self._drawn(Normal(), self._inner, size, dtype, device, threads)
+        return self._drawn(Normal(), self._inner, size, dtype, **asked)
 
-    def exponential(
-        self, size: Size, *, dtype: DType = "float64", device: str = "auto", threads: int | None = None
-    ) -> NDArray[Any]:
+    def exponential(self, size: Size, *, dtype: DType = "float64", **asked: Unpack[Asked]) -> NDArray[Any]:
         """Exponential numbers of mean 1: minus the logarithm of a uniform number."""
         one_of("dtype", dtype, _BELOW_ONE)
-        return self._drawn(Exponential(), self._inner, size, dtype, device, threads)
+        return self._drawn(Exponential(), self._inner, size, dtype, **asked)
+
+    def _shape(self, size: tuple[int, ...]) -> tuple[int, ...]:
+        """Of the array of numbers, for a size."""
+        return size
 
     def _drawn(
-        self, kind: Any, unit: Unit, size: Any, dtype: str, device: str, threads: int | None
+        self,
+        kind: Any,
+        unit: Unit,
+        size: Size,
+        dtype: str,
+        out: Any = None,
+        device: str = "auto",
+        threads: int | None = None,
     ) -> NDArray[Any]:
-        shape = size if isinstance(size, tuple) else (size,)
-        if not all(isinstance(one, (int, np.integer)) and one >= 0 for one in shape):
-            raise InvalidInput("size", found=repr(size), expected="a whole number of 0 or more, or a shape")
-        out, found, words = self._shaped(shape, dtype)
-        if out.size:
-            asked = Draws(kind, unit, self._source(), out)
-            self._moved(words, resolve(device, threads).launch(self._problem, asked))
+        given = size if isinstance(size, tuple) else (size,)
+        shape = self._shape(tuple(whole("size", one) for one in given))
+        found: NDArray[Any] = np.empty(shape, dtype, self._order) if out is None else out
+        told = f"{found.dtype} {found.shape}" if isinstance(found, np.ndarray) else repr(found)
+        if told != f"{dtype} {shape}":
+            raise InvalidInput("out", found=told, expected=f"{dtype} {shape}")
+        if not (found.flags[self._order] and found.flags.writeable and found.flags.aligned):
+            raise InvalidInput("out", found="one apart, or read-only", expected=f"{self._order} order")
+        # Kernels have the dimensions of points one behind the other.
+        flat = found.reshape(-1) if self._order == "C" else found.T
+        if flat.size:
+            asked = Draws(kind, unit, self._source, flat)
+            self._moved(flat.shape[-1], resolve(device, threads).launch(self._problem, asked))
         return found
 
     def _moved(self, words: int, end: Any) -> None:
         """Go on behind words that were drawn; `end` is what launching them has returned."""
-        self.skip(words)
+        self._skip(words)
 
 
 def whole(name: str, value: Any, least: int = 0, most: float = math.inf) -> int:

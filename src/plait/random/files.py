@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -34,29 +35,31 @@ def write_numbers(
     `InvalidInput` if the name ends otherwise; `FormatError` if it cannot be written.
     """
     one_of("distribution", distribution, DISTRIBUTIONS)
-    whole("count", count)
+    whole("count", count, 0, generator.left if isinstance(generator, Sobol) else math.inf)
     if output is not None and output.suffix.lower() != ".npy":
         raise bad_output(output, "", "a name that ends in .npy")
     kind = "uint32" if distribution == "raw" else dtype
-    dimensions = generator.dimensions if isinstance(generator, Sobol) else 0
+    shape = (count, generator.dimensions) if isinstance(generator, Sobol) else (count,)
     asked: dict[str, Any] = {"device": device, "threads": threads}
     if distribution != "raw":
         asked["dtype"] = dtype
 
     def pieces(size: int) -> Iterator[NDArray[Any]]:
-        left, size = count, max(size // max(dimensions, 1), 1)
-        while left:
-            yield np.ascontiguousarray(getattr(generator, distribution)(min(size, left), **asked))
-            left -= min(size, left)
+        # One room for all of them.
+        step = min(max(size // math.prod(shape[1:]), 1), count)
+        room = np.empty((step, *shape[1:]), kind, "F")
+        for first in range(0, count, step or 1):
+            part = room if count - first >= step else None
+            size = min(step, count - first)
+            yield np.ascontiguousarray(getattr(generator, distribution)(size, out=part, **asked))
 
     if output is None:
         with TextOutput(None) as text:
             for piece in pieces(_LINES):
                 rows = piece.tolist()
-                cells = (" ".join(map(str, row)) if dimensions else str(row) for row in rows)
+                cells = (" ".join(map(str, row)) if shape[1:] else str(row) for row in rows)
                 text.write("".join(f"{cell}\n" for cell in cells).encode())
         return
-    shape = (count, dimensions) if dimensions else (count,)
     header = {"descr": np.dtype(kind).str, "fortran_order": False, "shape": shape}
     with AtomicFile(output) as file, output_errors(output):
         np.lib.format.write_array_header_1_0(file.stream, header)

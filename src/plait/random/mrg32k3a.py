@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Problem, Target, interpreted, over_threads, stretches
+from plait.devices.target import Target, over_threads, stretches
 from plait.errors import InvalidInput
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import greater, host_lanes, lanes_of, load, select, splat, store, width_of
 from plait.random.draws import (
-    WORTH,
     Draws,
     Generator,
     Modular,
@@ -26,6 +24,7 @@ from plait.random.draws import (
     Rows,
     Unit,
     power,
+    problem,
     product,
     sample,
     whole,
@@ -42,7 +41,7 @@ _STEPS: Final = (
 #: Words of a lane that are made before they are written one behind the other.
 TILE: Final = 64
 #: Words of a lane, at least, and those for which a thread is worth its start.
-_LEAST, _STRETCH = TILE, 1 << 16
+_LEAST, _STRETCH = TILE, 1 << 18
 _STREAM, _SUBSTREAM = 2**127, 2**76
 
 
@@ -86,8 +85,10 @@ def fill_lanes(lanes: Any, kind: Any, unit: Any, states: Any, steps: int, tile: 
             store(lanes, tile, t, 0, word)
         for lane in range(width_of(lanes)):
             start = lane * steps + first
-            for t in range(min(TILE, steps - first, out.size - start)):
-                out[start + t] = sample(kind, tile[t, lane], unit)
+            # Slices: their places are seen to be no negative ones.
+            words, part = tile[:, lane], out[start : start + min(TILE, steps - first)]
+            for t in range(part.size):
+                part[t] = sample(kind, words[t], unit)
 
 
 @functools.lru_cache(64)
@@ -96,30 +97,17 @@ def _jump(half: int, count: int) -> Rows:
     return power(_RINGS[half], _STEPS[half], count)
 
 
-@functools.lru_cache(16)
-def _jumps(half: int, stride: int, count: int) -> Rows:
-    """No step, `stride`, twice as many, ... of one half: a matrix of arrays, uint64 (count,)."""
-    alg = Modular(np.uint64(0), np.uint64(1), np.uint64(_RINGS[half].modulus))
-    found: Rows = [[np.array([i == j], np.uint64) for j in range(3)] for i in range(3)]
-    jump = _jump(half, stride)
-    while found[0][0].size < count:
-        more = product(alg, [[np.uint64(value) for value in row] for row in jump], found)
-        found = [
-            [np.concatenate(both) for both in zip(*rows, strict=True)]
-            for rows in zip(found, more, strict=True)
-        ]
-        jump = product(_RINGS[half], jump, jump)
-    return [[values[:count] for values in row] for row in found]
-
-
 def states_of(state: Sequence[int], stride: int, count: int) -> NDArray[np.float64]:
     """States so many steps apart, float64 (6, count), from `state` on."""
     halves = []
     for half, ring in enumerate(_RINGS):
-        alg = Modular(np.uint64(0), np.uint64(1), np.uint64(ring.modulus))
-        column = [[np.uint64(value)] for value in state[3 * half : 3 * half + 3]]
-        halves += [row[0] for row in product(alg, _jumps(half, stride, count), column)]
-    return np.array(halves, np.float64)
+        found = np.array(state[3 * half :][:3], np.uint64)[:, None]
+        while found.shape[1] < count:
+            jump = np.array(_jump(half, stride * found.shape[1]), np.uint64)
+            more = (jump[:, :, None] * found % ring.modulus).sum(axis=1) % ring.modulus
+            found = np.hstack([found, more])
+        halves.append(found[:, :count])
+    return np.concatenate(halves).astype(np.float64)
 
 
 def skipped(state: Sequence[int], count: int) -> tuple[int, ...]:
@@ -143,15 +131,6 @@ def _run(run: Any, batch: Draws, target: Target) -> None:
         run(lanes, batch.kind, batch.unit, states, steps, tile, batch.out[first:last])
 
     over_threads(target.threads, stretches(target.threads, size, _STRETCH), one)
-
-
-_DRAWS: Final = Problem(
-    "numbers of MRG32k3a",
-    cpu=partial(_run, fill_lanes),
-    reference=partial(_run, interpreted(fill_lanes)),
-    cuda="plait.random.gpu_streams:mrg_batch",
-    worth=lambda batch: batch.out.size >= WORTH,
-)
 
 
 class Mrg32k3a(Generator):
@@ -183,44 +162,24 @@ class Mrg32k3a(Generator):
     [0.067687]
     """
 
-    _problem = _DRAWS
+    _problem = problem("numbers of MRG32k3a", _run, "mrg_batch", fill_lanes)
     _unit = _inner = Unit(0.0, 1 / (FIRST + 1))
     _word = Residue(float(FIRST))
+    _source: tuple[int, ...]
 
     def __init__(self, seed: int | Sequence[int] = 12345, *, stream: int = 0, substream: int = 0) -> None:
         six = [seed] * 6 if isinstance(seed, (int, np.integer)) else list(seed)
         if len(six) != 6:
             raise InvalidInput("seed", found=f"{len(six)} numbers", expected="one, or six")
-        self._state = tuple(whole("seed", one, 0, (FIRST, SECOND)[k // 3] - 1) for k, one in enumerate(six))
-        if not any(self._state[:3]) or not any(self._state[3:]):
+        self._source = tuple(whole("seed", one, 0, (FIRST, SECOND)[k // 3] - 1) for k, one in enumerate(six))
+        if not any(self._source[:3]) or not any(self._source[3:]):
             raise InvalidInput("seed", found="three times 0", expected="another number in either three")
-        self.skip(whole("stream", stream) * _STREAM + whole("substream", substream) * _SUBSTREAM)
+        self._skip(whole("stream", stream) * _STREAM + whole("substream", substream) * _SUBSTREAM)
 
     @property
     def state(self) -> tuple[int, ...]:
         """The three last values of either half, oldest first: six numbers that may be given as a seed."""
-        return self._state
+        return self._source
 
-    def skip(self, count: int) -> Self:
-        """Leave out so many words.
-
-        Parameters
-        ----------
-        count
-            A whole number, of any size.
-
-        Returns
-        -------
-        Mrg32k3a
-            The generator itself, further on.
-
-        Raises
-        ------
-        InvalidInput
-            If it is below 0.
-        """
-        self._state = skipped(self._state, whole("skip", count))
-        return self
-
-    def _source(self) -> tuple[int, ...]:
-        return self._state
+    def _skip(self, count: int) -> None:
+        self._source = skipped(self._source, count)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import functools
-from functools import partial
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plait.devices.target import Problem, Target, interpreted, over_threads, stretches
+from plait.devices.target import Target, over_threads, stretches
 from plait.errors import InvalidInput
 from plait.lang.compile import kernel, shared
-from plait.random.draws import WORTH, Draws, Generator, sample, whole
+from plait.random.draws import Draws, Generator, problem, sample, whole
 from plait.random.sobol import tables
 
 #: Words of the state, the distance of the word that is added, and bits that steps depend on.
 WORDS, MIDDLE, DEGREE = 624, 397, 19937
 #: Words for which a thread is worth the jump to them.
-_STRETCH: Final = 1 << 23
+_STRETCH: Final = 1 << 24
 _UPPER, _LOWER = np.uint32(0x80000000), np.uint32(0x7FFFFFFF)
 _TWIST = np.uint32(0x9908B0DF)
 _ZERO, _ONE = np.uint32(0), np.uint32(1)
@@ -70,8 +69,10 @@ def fill_blocks(kind: Any, unit: Any, key: Any, place: int, out: Any) -> int:
             _renew(key)
             place = 0
         count = min(WORDS - place, out.size - done)
+        # Slices: places in them are seen to be no negative ones, which would be gathered one by one.
+        words, part = key[place : place + count], out[done : done + count]
         for i in range(count):
-            out[done + i] = sample(kind, tempered(key[place + i]), unit)
+            part[i] = sample(kind, tempered(words[i]), unit)
         done += count
         place += count
     return place
@@ -120,8 +121,9 @@ def apply_polynomial(key: Any, coefficients: Any, words: Any) -> None:
     for i in range(coefficients.size):
         words[i + WORDS] = twisted(words[i], words[i + 1], words[i + MIDDLE])
         if coefficients[i]:
+            part = words[i + 1 : i + 1 + WORDS]
             for k in range(WORDS):
-                words[i + 1 + k] ^= key[k]
+                part[k] ^= key[k]
 
 
 def skipped(window: Window, count: int, run: Any = apply_polynomial) -> Window:
@@ -147,15 +149,6 @@ def _run(fill: Any, jump: Any, batch: Draws, target: Target) -> Window:
         return Window(key, int(fill(batch.kind, batch.unit, key, window.place, batch.out[first:last])))
 
     return over_threads(target.threads, list(zip(windows, pieces, strict=True)), one)[-1]
-
-
-_DRAWS: Final = Problem(
-    "numbers of MT19937",
-    cpu=partial(_run, fill_blocks, apply_polynomial),
-    reference=partial(_run, interpreted(fill_blocks), interpreted(apply_polynomial)),
-    cuda="plait.random.gpu_streams:mt_batch",
-    worth=lambda batch: batch.out.size >= WORTH,
-)
 
 
 class Mt19937(Generator):
@@ -187,7 +180,7 @@ class Mt19937(Generator):
     [2948162034]
     """
 
-    _problem = _DRAWS
+    _problem = problem("numbers of MT19937", _run, "mt_batch", fill_blocks, apply_polynomial)
 
     def __init__(self, seed: int = 5489, *, key: ArrayLike | None = None, pos: int = WORDS) -> None:
         if key is None:
@@ -201,36 +194,15 @@ class Mt19937(Generator):
             raise InvalidInput("key", found=found, expected=f"{WORDS} words of 32 bits")
         if given.min() < 0 or given.max() >= 2**32 or not (given[0] >> 31 or given[1:].any()):
             raise InvalidInput("key", found="another number, or 0 alone", expected="words of 32 bits")
-        self._window = Window(given.astype(np.uint32), whole("pos", pos, 0, WORDS))
+        self._source = Window(given.astype(np.uint32), whole("pos", pos, 0, WORDS))
 
     @property
     def state(self) -> tuple[NDArray[np.uint32], int]:
         """Words, uint32 (624,), and how many of them are used up, as NumPy has them."""
-        return self._window.key.copy(), self._window.place
+        return self._source.key.copy(), self._source.place
 
-    def skip(self, count: int) -> Self:
-        """Leave out so many words.
-
-        Parameters
-        ----------
-        count
-            A whole number; of 2^64 in 0.3 s, of 2^128 in 0.7 s.
-
-        Returns
-        -------
-        Mt19937
-            The generator itself, further on.
-
-        Raises
-        ------
-        InvalidInput
-            If it is below 0.
-        """
-        self._window = skipped(self._window, whole("skip", count))
-        return self
-
-    def _source(self) -> Window:
-        return self._window
+    def _skip(self, count: int) -> None:
+        self._source = skipped(self._source, count)
 
     def _moved(self, words: int, end: Any) -> None:
-        self._window = end
+        self._source = end

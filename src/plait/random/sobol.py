@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import functools
-from functools import partial, reduce
 from importlib import resources
-from itertools import product as every
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Problem, Target, interpreted, over_threads, stretches
+from plait.devices.target import Target, over_threads, stretches
 from plait.errors import InvalidInput
-from plait.lang.algebras import choice, extend
 from plait.lang.compile import kernel
-from plait.random.draws import WORTH, Draws, Generator, Unit, Xor, sample, whole
+from plait.random.draws import Draws, Generator, Unit, problem, sample, whole
 from plait.random.mrg32k3a import Mrg32k3a
 
 #: Dimensions of which there are direction numbers.
 MOST: Final = 4096
 _BITS: Final = 32
 #: Points of a block: bits of their numbers.
-_BLOCK: Final = 9
+_BLOCK: Final = 10
 #: Points for which a thread is worth its start.
-_STRETCH: Final = 1 << 17
-_XOR: Final = Xor(np.uint32(0), np.uint32(2**32 - 1))
+_STRETCH: Final = 1 << 20
 
 
 class Directions(NamedTuple):
@@ -62,61 +58,50 @@ def directions_of(dimensions: int) -> NDArray[np.uint32]:
     return found
 
 
-def point(vectors: NDArray[np.uint32], number: int) -> NDArray[np.uint32]:
-    """The point of a number, uint32 (dimensions,): the step of each bit of its Gray code."""
-    gray = number ^ number >> 1
-    ways = (extend(_XOR, vectors[:, k], _XOR.one if gray >> k & 1 else _XOR.zero) for k in range(_BITS))
-    return np.asarray(reduce(partial(choice, _XOR), ways))
-
-
 @kernel
-def fill_points(kind: Any, unit: Any, base: Any, vectors: Any, number: int, block: Any, out: Any) -> None:
-    """Fill `out` with one dimension, from the point `number` on.
+def fill_points(
+    kind: Any, unit: Any, vectors: Any, shifts: Any, number: int, ends: Any, block: Any, out: Any
+) -> None:
+    """Fill columns ``ends`` of `out`, (dimensions, points), whose first one has the point `number`.
 
-    `base` is the shift, `vectors` uint32 (32,), `block` uint32 (2^k,) memory. Numbers of points of one block
-    differ in their last k bits, and so do their Gray codes: a block is one word away from the first one.
+    A point is the sum without carry of `vectors` for the bits of its number's Gray code, which is a sum for
+    the bits of the number itself: of bit k, vectors k and k - 1. `block` uint32 (2^k,) is memory: a block of
+    points differs in the last k bits of numbers, and is one word away from the first one.
     """
-    size, bits = block.size, 0
-    block[0] = 0
-    while 1 << bits < size:
-        half = 1 << bits
-        for i in range(half):
-            block[half + i] = block[half - 1 - i] ^ vectors[bits]
-        bits += 1
-    start = number & (size - 1)
-    done = -start
-    while done < out.size:
-        here = number + done
-        gray, word = here ^ here >> 1, base
-        for k in range(vectors.size):
-            if gray >> k & 1:
-                word ^= vectors[k]
-        for i in range(max(0, -done), min(size, out.size - done)):
-            out[done + i] = sample(kind, block[i] ^ word, unit)
-        done += size
+    first, last = ends
+    for d in range(out.shape[0]):
+        steps, block[0], bits = vectors[d], np.uint32(0), 0
+        while 1 << bits < block.size:
+            half, step = 1 << bits, steps[bits] ^ (steps[bits - 1] if bits else np.uint32(0))
+            low, high = block[:half], block[half : 2 * half]
+            for i in range(half):
+                high[i] = np.uint32(low[i] ^ step)
+            bits += 1
+        at = first - ((number + first) & (block.size - 1))
+        while at < last:
+            here, word = number + at, shifts[d]
+            gray = here ^ here >> 1
+            for k in range(_BITS):
+                if gray >> k & 1:
+                    word ^= steps[k]
+            begin, end = max(at, first), min(at + block.size, last)
+            # Slices: their places are seen to be no negative ones, which would be gathered one by one.
+            words, part = block[begin - at : end - at], out[d, begin:end]
+            for i in range(part.size):
+                part[i] = sample(kind, np.uint32(words[i] ^ word), unit)
+            at += block.size
 
 
 def _run(run: Any, batch: Draws, target: Target) -> None:
-    source: Directions = batch.source
+    vectors, shifts, number = batch.source
+    dimensions, points = batch.out.shape
 
-    def one(work: tuple[int, tuple[int, int]]) -> None:
-        d, (first, last) = work
-        block = np.empty(1 << _BLOCK, np.uint32)
-        shift, number = source.shifts[d], np.int64(source.first + first)
-        run(batch.kind, batch.unit, shift, source.vectors[d], number, block, batch.out[d, first:last])
+    def one(ends: tuple[int, int]) -> None:
+        block = np.empty(1 << min(_BLOCK, points.bit_length()), np.uint32)
+        places = np.int64(number), (np.int64(ends[0]), np.int64(ends[1]))
+        run(batch.kind, batch.unit, vectors, shifts, *places, block, batch.out)
 
-    points = batch.out.shape[1]
-    pieces = stretches(target.threads, points, _STRETCH)
-    over_threads(target.threads, list(every(range(len(source.vectors)), pieces)), one)
-
-
-_DRAWS: Final = Problem(
-    "points of Sobol's sequence",
-    cpu=partial(_run, fill_points),
-    reference=partial(_run, interpreted(fill_points)),
-    cuda="plait.random.gpu_streams:sobol_batch",
-    worth=lambda batch: batch.out.size >= WORTH,
-)
+    over_threads(target.threads, stretches(target.threads, points, max(_STRETCH // dimensions, 1)), one)
 
 
 class Sobol(Generator):
@@ -147,53 +132,36 @@ class Sobol(Generator):
     [[0.0, 0.0], [0.5, 0.5], [0.75, 0.25], [0.25, 0.75]]
     """
 
-    _problem = _DRAWS
+    _problem = problem("points of Sobol's sequence", _run, "sobol_batch", fill_points)
+    _order = "F"
     _unit = Unit(0.0, 2.0**-32)
 
     def __init__(self, dimensions: int, *, skip: int = 0, seed: int | None = None) -> None:
         count = whole("dimensions", dimensions, 1, MOST)
-        self._directions = directions_of(count)
-        self._shifts = np.zeros(count, np.uint32) if seed is None else Mrg32k3a(seed).raw(count)
-        self._at = 0
+        shifts = np.zeros(count, np.uint32) if seed is None else Mrg32k3a(seed).raw(count)
+        self._source = Directions(directions_of(count), shifts, 0)
         self.skip(skip)
 
     @property
     def dimensions(self) -> int:
         """Coordinates of a point."""
-        return len(self._directions)
+        return len(self._source.shifts)
 
     @property
     def state(self) -> int:
         """Number of the next point."""
-        return self._at
+        return int(self._source.first)
 
-    def skip(self, count: int) -> Self:
-        """Leave out so many points.
+    def _skip(self, count: int) -> None:
+        whole("skip", count, 0, self.left)
+        self._source = self._source._replace(first=self.state + count)
 
-        Parameters
-        ----------
-        count
-            A whole number.
+    @property
+    def left(self) -> int:
+        """Points that are left."""
+        return (1 << _BITS) - self.state
 
-        Returns
-        -------
-        Sobol
-            The generator itself, further on.
-
-        Raises
-        ------
-        InvalidInput
-            If it is below 0, or there are not so many points.
-        """
-        self._at += whole("skip", count, 0, (1 << _BITS) - self._at)
-        return self
-
-    def _source(self) -> Directions:
-        return Directions(self._directions, self._shifts, self._at)
-
-    def _shaped(self, size: tuple[int, ...], dtype: str) -> tuple[NDArray[Any], NDArray[Any], int]:
+    def _shape(self, size: tuple[int, ...]) -> tuple[int, ...]:
         if len(size) != 1:
             raise InvalidInput("size", found=repr(size), expected="the number of points")
-        whole("size", size[0], 0, (1 << _BITS) - self._at)
-        out = np.empty((len(self._directions), size[0]), dtype)
-        return out, out.T, size[0]
+        return whole("size", size[0], 0, self.left), self.dimensions
