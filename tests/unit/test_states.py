@@ -214,6 +214,7 @@ def test_tokens_are_dropped_and_paths_kept(monkeypatch: pytest.MonkeyPatch) -> N
         assert again.score == path.score and np.array_equal(again.arcs, path.arcs)
     for name in ("sweep_arcs", "keep_tokens"):
         monkeypatch.setattr(graphs, name, interpreted(getattr(graphs, name)))
+    monkeypatch.setattr(graphs, "_SEATS", 50)
     again = graph.best_path(weights[:40], beam=3.0, most=10)
     monkeypatch.undo()
     assert np.array_equal(graph.best_path(weights[:40], beam=3.0, most=10).arcs, again.arcs)
