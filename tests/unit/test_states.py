@@ -214,6 +214,7 @@ def test_tokens_are_dropped_and_paths_kept(monkeypatch: pytest.MonkeyPatch) -> N
         assert again.score == path.score and np.array_equal(again.arcs, path.arcs)
     for name in ("sweep_arcs", "keep_tokens"):
         monkeypatch.setattr(graphs, name, interpreted(getattr(graphs, name)))
+    monkeypatch.setattr(graphs, "_SEATS", 50)
     again = graph.best_path(weights[:40], beam=3.0, most=10)
     monkeypatch.undo()
     assert np.array_equal(graph.best_path(weights[:40], beam=3.0, most=10).arcs, again.arcs)
@@ -278,16 +279,18 @@ def test_sequences_that_cannot_be() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
-@given(seeds, st.integers(1, 5), st.integers(1, 30), st.sampled_from([0.0, 0.5]))
+@given(seeds, st.integers(1, 9), st.integers(1, 30), st.sampled_from([0.0, 0.5]), st.sampled_from([0, 32]))
 def test_each_of_many_sequences_is_found_as_alone(
-    device: str, seed: int, states: int, count: int, zeros: float
+    device: str, seed: int, states: int, count: int, zeros: float, few: int
 ) -> None:
     rng = np.random.default_rng(seed)
     model = random_model(rng, states, 3, zeros=zeros)
     # Symbols, names and logarithms in one batch; frames of none.
     sequences: list[object] = [rng.integers(3, size=n).tolist() for n in rng.integers(0, 9, count)]
     sequences += ["0120", np.log(rng.random((4, states))), np.full((2, states), -math.inf)]
-    found = decode_each(model, sequences, device=device, threads=1)  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoding, "_FEW", few)
+        found = decode_each(model, sequences, device=device, threads=1)  # type: ignore[arg-type]
     logs = likelihood_each(model, sequences, device=device, threads=2)  # type: ignore[arg-type]
     for one, own, log in zip(sequences, found, logs, strict=True):
         alone = decode(model, one)  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ from plait.lang.algebras import (
 )
 from plait.lang.lanes import host_lanes, lanes_of, padded
 from plait.settings import thread_count
-from plait.states.dense import decode_sequences, sweep_states, trace_states
+from plait.states.dense import decode_few, decode_sequences, sweep_states, trace_states
 from plait.states.models import HiddenMarkovModel
 
 _Floats = NDArray[np.float64]
@@ -231,30 +231,48 @@ class SequenceBatch(NamedTuple):
         return codes, counts
 
 
-def _decode_groups(run: Any, batch: SequenceBatch, target: Target) -> list[Decoded]:
+def _decode_groups(run: Any, few: Any, batch: SequenceBatch, target: Target) -> list[Decoded]:
     begin, backwards, table = batch.model
-    lanes, found = host_lanes(64), [Decoded(0.0, np.empty(0, np.int32))] * len(batch.rows)
+    lanes, states, spare = host_lanes(64), begin.size, [np.empty(0)]
+    model: Any = batch.model
+    found = [Decoded(0.0, np.empty(0, np.int32))] * len(batch.rows)
+    if states <= _FEW:
+        run, lanes = few, lanes_of(min(lanes.width, 4 if states <= 4 else 8))
+        model = tuple(_padded(rows, lanes) for rows in (begin[None], backwards.T, backwards, table))
 
     def one(own: NDArray[np.int64]) -> None:
-        if 2 * own.size < lanes.width:
+        if own.size == 1 or (states > _FEW and 2 * own.size < lanes.width):
             for k in own:
                 found[k] = _decoded(begin, backwards, table[batch.rows[k]])
             return
-        codes, counts = batch.codes(own, lanes.width)
-        values, path = np.empty((2 * begin.size, lanes.width)), np.empty(codes.shape, np.int32)
-        reached = np.empty((len(codes) + 1, begin.size, lanes.width))
-        run((lanes, 0), batch.algebra, batch.model, codes, counts, values, reached, path)
+        codes, counts = batch.codes(own, own.size if states <= _FEW else lanes.width)
+        path, scores = np.empty(codes.shape, np.int32), np.zeros(codes.shape[1])
+        shape = (codes.shape[1], model[0].shape[1]) if states <= _FEW else (states, lanes.width)
+        # Memory is used again: new pages take as long as what is written to them.
+        room, held = (len(codes) + 3) * math.prod(shape), spare.pop() if spare else np.empty(0)
+        held = held if held.size >= room else np.empty(room)
+        memory = held[:room].reshape(-1, *shape)
+        run(lanes, batch.algebra, model, codes, counts, memory, path, scores)
+        spare.append(held)
         for lane, k in enumerate(own.tolist()):
-            found[k] = Decoded(float(values[0, lane]), path[: counts[lane], lane].copy())
+            found[k] = Decoded(float(scores[lane]), path[: counts[lane], lane].copy())
 
-    over_threads(target.threads, batch.groups(lanes.width, _HELD // (8 * begin.size)), one)
+    over_threads(target.threads, batch.groups(host_lanes(64).width, _HELD // (8 * states)), one)
     return found
+
+
+def _padded(rows: _Floats, lanes: Any) -> _Floats:
+    """Rows of so many more impossible states that lanes are full, and an even number of these rows."""
+    even, more = len(rows) % 2, -rows.shape[1] % lanes.width
+    return np.ascontiguousarray(np.pad(rows, ((0, even), (0, more)), constant_values=-math.inf))
 
 
 def _each_likelihood(batch: SequenceBatch, target: Target) -> _Floats:
     return np.array(over_threads(target.threads, batch.given, partial(likelihood, batch.owner)), np.float64)
 
 
+#: Most states that are in lanes themselves where there are several sequences.
+_FEW: Final = 32
 #: Steps between states that are worth the start of a GPU which was not asked for by name.
 _WORTH: Final = 1 << 36
 
@@ -265,8 +283,8 @@ def _worth(batch: SequenceBatch) -> bool:
 
 _PATHS: Final = Problem(
     "best paths of sequences",
-    cpu=partial(_decode_groups, decode_sequences),
-    reference=partial(_decode_groups, interpreted(decode_sequences)),
+    cpu=partial(_decode_groups, decode_sequences, decode_few),
+    reference=partial(_decode_groups, interpreted(decode_sequences), interpreted(decode_few)),
     cuda="plait.states.gpu_states:decode_batch",
     worth=_worth,
 )

@@ -80,6 +80,33 @@ _in_lanes: Final[Any] = by_type_of(
 _scaled: Final[Any] = by_type_of({**dict.fromkeys((Optimal, *_NUMBERS), _no_scale), Probability: _scale})
 
 
+@shared
+def _reaching(algebra: Any, lanes: Any, matrix: Any, values: Any, row: Any, s: Any) -> Any:
+    """What reaches some states from all, whose values are in a row of `values`."""
+    # Two chains of choices, each of which waits for itself alone.
+    alg = _in_lanes(algebra, lanes)
+    found = other = _nothing(algebra, lanes)
+    for r in range(0, matrix.shape[0], 2):
+        step = extend(alg, _all_alike(alg, lanes, values, row, r), _get(alg, lanes, matrix, r, s))
+        found = choice(alg, found, step)
+        step = extend(alg, _all_alike(alg, lanes, values, row, r + 1), _get(alg, lanes, matrix, r + 1, s))
+        other = choice(alg, other, step)
+    return choice(alg, found, other)
+
+
+@shared
+def _way_back(
+    alg: Any, lanes: Any, backwards: Any, s: Any, value: Any, reached: Any, at: Any, weights: Any, row: Any
+) -> Any:
+    """The first state from which state `s` is reached with `value`."""
+    r, found = 0, 0
+    while r < backwards.shape[1] and found == 0:
+        here = extend(alg, load(lanes, reached, at, r), load(lanes, weights, row, r))
+        found = mask_bits(equal(extend(alg, here, load(lanes, backwards, s, r)), value))
+        r += lanes.width
+    return r - lanes.width + lowest_bit(found)
+
+
 @kernel
 def sweep_states(
     algebra: Any,
@@ -103,19 +130,9 @@ def sweep_states(
     for t in range(weights.shape[0]):
         old, new = t & 1, 1 - (t & 1)
         for s in range(0, matrix.shape[1], lanes.width):
-            # Two chains of choices, each of which waits for itself alone.
-            found, other = _nothing(algebra, lanes), _nothing(algebra, lanes)
-            if first and t == 0:
-                found = _get(alg, lanes, begin, 0, s)
-            else:
-                for r in range(0, matrix.shape[0], 2):
-                    step = extend(alg, _all_alike(alg, lanes, values, old, r), _get(alg, lanes, matrix, r, s))
-                    found = choice(alg, found, step)
-                    step = extend(
-                        alg, _all_alike(alg, lanes, values, old, r + 1), _get(alg, lanes, matrix, r + 1, s)
-                    )
-                    other = choice(alg, other, step)
-            found = choice(alg, found, other)
+            found = _get(alg, lanes, begin, 0, s)
+            if t > 0 or not first:
+                found = _reaching(algebra, lanes, matrix, values, old, s)
             _put(alg, lanes, reached, t, s, found)
             _put(alg, lanes, values, new, s, extend(alg, found, _get(alg, lanes, weights, t, s)))
         scales[t] = _scaled(algebra, values, new)
@@ -129,13 +146,46 @@ def trace_states(algebra: Any, lanes: Any, backwards: Any, weights: Any, reached
     """
     alg = _in_lanes(algebra, lanes)
     for t in range(path.size - 2, -1, -1):
-        s, r = path[t + 1], 0
-        value, found = splat(lanes, reached[t + 1, s]), 0
-        while r < backwards.shape[1] and found == 0:
-            here = extend(alg, load(lanes, reached, t, r), load(lanes, weights, t, r))
-            found = mask_bits(equal(extend(alg, here, load(lanes, backwards, s, r)), value))
-            r += lanes.width
-        path[t] = r - lanes.width + lowest_bit(found)
+        value = splat(lanes, reached[t + 1, path[t + 1]])
+        path[t] = _way_back(alg, lanes, backwards, path[t + 1], value, reached, t, weights, t)
+
+
+@kernel
+def decode_few(
+    lanes: Any, algebra: Any, model: Any, codes: Any, counts: Any, memory: Any, path: Any, scores: Any
+) -> None:
+    """Best paths as of `decode_sequences`, with few states in lanes; in a frame a sequence after the other.
+
+    What one sequence waits for is the time of the others. `model`: `begin` (1, states), the steps (states,
+    states): from, to, and to, from, and `table` (rows, states); all padded. `memory` (frames + 3,
+    sequences, states).
+    """
+    begin, matrix, backwards, table = model
+    values, reached = memory[:2], memory[2:]
+    alg = _in_lanes(algebra, lanes)
+    for t in range(codes.shape[0]):
+        for k in range(codes.shape[1]):
+            for s in range(0, matrix.shape[1], lanes.width):
+                found = load(lanes, begin, 0, s)
+                if t > 0:
+                    found = _reaching(algebra, lanes, matrix, values[t & 1], k, s)
+                store(lanes, reached[t], k, s, found)
+                store(
+                    lanes, values[1 - (t & 1)], k, s, extend(alg, found, load(lanes, table, codes[t, k], s))
+                )
+    for t in range(codes.shape[0] - 1, -1, -1):
+        for k in range(codes.shape[1]):
+            row = codes[t, k]
+            if t == counts[k] - 1:
+                scores[k], path[t, k] = -math.inf, -1
+                for s in range(matrix.shape[1]):
+                    if reached[t, k, s] + table[row, s] > scores[k]:
+                        scores[k], path[t, k] = reached[t, k, s] + table[row, s], s
+            elif t < counts[k]:
+                s = path[t, k] = path[t + 1, k]
+                if s >= 0:
+                    value = splat(lanes, reached[t + 1, k, s])
+                    path[t, k] = _way_back(alg, lanes, backwards, s, value, reached[t], k, table, row)
 
 
 def _no_log(alg: Any, values: Any, new: Any, states: Any, at: Any) -> Any:
@@ -243,9 +293,12 @@ def trace_sequences(
 
 @kernel
 def decode_sequences(
-    place: Any, algebra: Any, model: Any, codes: Any, counts: Any, values: Any, reached: Any, path: Any
+    lanes: Any, algebra: Any, model: Any, codes: Any, counts: Any, memory: Any, path: Any, scores: Any
 ) -> None:
-    """Best paths of sequences of `counts` int64 (width,) frames, side by side; ``values[0]`` has scores."""
-    sweep_sequences(place, algebra, model, codes, values, reached)
-    values[0] = 0.0
-    trace_sequences(place, model, codes, counts, reached, path, values[0])
+    """Best paths of sequences of `counts` int64 (width,) frames, side by side, and `scores` (width,).
+
+    `memory` (frames + 3, states, width); the rest as for `sweep_sequences` and `trace_sequences`.
+    """
+    values = memory[:2].reshape(2 * memory.shape[1], memory.shape[2])
+    sweep_sequences((lanes, 0), algebra, model, codes, values, memory[2:])
+    trace_sequences((lanes, 0), model, codes, counts, memory[2:], path, scores)

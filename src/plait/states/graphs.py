@@ -13,7 +13,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -30,49 +30,56 @@ _Floats = NDArray[np.float64]
 _BEST: Final = MaxPlus(-math.inf, 0.0)
 _LOG_SUM: Final = LogSum(-math.inf, 0.0)
 #: Tokens of paths that there is room for at first.
-_TOKENS: Final = 1 << 16
-_MOST_STATES: Final = 1 << 28
+_TOKENS: Final = 1 << 20
+#: States and labels; two of these together are exact in float64.
+_MOST: Final = 1 << 26
 #: Numbers of states that may be left out, if there are not many more than those that occur.
 _SPARSE: Final = 1 << 20
 
 
 class _Arcs(NamedTuple):
-    """Arcs by the state they leave.
+    """Arcs by the state they leave: those of state s from ``first[s]`` to ``first[s + 1]``, int32.
 
-    `table` (arcs, 3), of the values' type: weight, the state that it enters, label. `ranks` int32: how many
-    arcs of label 0 can come before a state, -1 where none leaves it; `levels` of ranks.
+    `table` (arcs, 2), of the values' type, so that an arc is in one line of the cache: its weight; the state
+    that it enters, times ``1 << bits``, and its label. `ranks` int32: how many arcs of label 0 can come
+    before a state, -1 where none leaves it; `levels` of ranks.
     """
 
+    first: Any
     table: Any
+    bits: Any
     ranks: Any
     levels: Any
 
 
 class _Visited(NamedTuple):
-    """States of the frame under way and of the one before.
+    """States of the frame under way and of the one before, in the order in which they were reached.
 
-    `states` (states, 8), all of the values' type, so that a state is a line of the cache: the columns below.
-    `listed` int32 (states,): those reached now; `before` (states, 5): of those reached in the frame before,
-    in order, value, token, first arc, the one behind the last, and number. `ordered` (states,) and `bins`
-    int64 are memory. `tokens` int64 (tokens, 2): the token before, and the arc. `counts` int64: reached
-    before and now, tokens, frames done.
+    `seats` int32 (states,): the row of a state in `now`, if it is one when ``counts[4]`` is taken off. `now`
+    (states, 4) and `before` (states, 5), of the values' type, have the columns below. `bins` int64, and
+    `values` and `states` int32 (states,) of one of them, are memory. `tokens` int64 (tokens, 2): the token
+    before, and the arc. `counts` int64: reached before and now, tokens, frames done, and what is taken off.
     """
 
-    states: Any
-    listed: Any
+    seats: Any
+    now: Any
     before: Any
-    ordered: Any
     bins: Any
+    values: Any
+    states: Any
     tokens: Any
     counts: Any
 
 
-#: Of a state: value now, its token or -1, the token and the arc that it was reached by, the last frame that
-#: reached it; its first arc, and the one behind its last.
-_VALUE, _TOKEN, _FROM, _ARC, _SEEN, _FIRST, _LAST = range(7)
-_COLUMNS: Final = 8
-_OLD_VALUE, _OLD_TOKEN, _OLD_FIRST, _OLD_LAST, _OLD_STATE = range(5)
+#: Of a state now: the token and the arc that it was reached by, or its own token and the arc _MADE. Of one
+#: before: its token, its first arc and the one behind its last.
+_VALUE, _STATE, _TOKEN, _ARC = range(4)
+_FIRST, _LAST = 3, 4
+_MADE: Final = -2
 _BINS: Final = 1024
+#: States whose arcs are loaded before they are followed.
+_AHEAD: Final = 32
+_SEATS: Final = 1 << 30
 
 _traced: Final[Any] = by_type_of(
     {MaxPlus: lambda alg: True, LogSum: lambda alg: False, Count: lambda alg: False}
@@ -80,130 +87,146 @@ _traced: Final[Any] = by_type_of(
 
 
 @shared
-def _token(at: Any, s: Any) -> Any:
+def _token(at: Any, row: Any) -> Any:
     """The token of a state of the frame under way."""
-    state = at.states[s]
-    if state[_TOKEN] < 0:
-        number = at.counts[2]
-        at.tokens[number, 0], at.tokens[number, 1] = int(state[_FROM]), int(state[_ARC])
-        state[_TOKEN] = number
-        at.counts[2] = number + 1
-    return state[_TOKEN]
+    if row[_ARC] == _MADE:
+        return row[_TOKEN]
+    number = at.counts[2]
+    at.tokens[number, 0], at.tokens[number, 1] = int(row[_TOKEN]), int(row[_ARC])
+    at.counts[2] = number + 1
+    return number
 
 
 @shared
-def _reach(alg: Any, at: Any, t: Any, s: Any, value: Any, token: Any, arc: Any) -> None:
+def _reach(alg: Any, at: Any, s: Any, value: Any, token: Any, arc: Any) -> None:
     """Reach a state by an arc; of equal ways, that by the first arc is kept."""
     if value == alg.zero:
         return
-    state = at.states[s]
-    if state[_SEEN] != t:
-        state[_SEEN] = t
-        at.listed[at.counts[1]] = s
-        at.counts[1] += 1
-        state[_VALUE] = value
-    elif _traced(alg) and (value < state[_VALUE] or (value == state[_VALUE] and arc >= state[_ARC])):
+    k = at.seats[s] - at.counts[4]
+    if k < 0:
+        k = at.counts[1]
+        at.seats[s] = at.counts[4] + k
+        at.counts[1] = k + 1
+        at.now[k, _STATE] = s
+    elif _traced(alg) and (
+        value < at.now[k, _VALUE] or (value == at.now[k, _VALUE] and arc >= at.now[k, _ARC])
+    ):
         return
     else:
-        state[_VALUE] = choice(alg, state[_VALUE], value)
-    state[_TOKEN], state[_FROM], state[_ARC] = -1, token, arc
+        value = choice(alg, at.now[k, _VALUE], value)
+    row = at.now[k]
+    row[_VALUE], row[_TOKEN], row[_ARC] = value, token, arc
 
 
 @shared
-def _follow_empty(alg: Any, arcs: Any, at: Any, t: Any) -> None:
+def _follow_empty(alg: Any, arcs: Any, at: Any) -> None:
     """Follow arcs that take no frame, by rank of the states that they leave."""
     for rank in range(arcs.levels):
         i = 0
         while i < at.counts[1]:
-            s = at.listed[i]
+            row = at.now[i]
+            s = int(row[_STATE])
             i += 1
             if arcs.ranks[s] != rank:
                 continue
-            token = _token(at, s) if _traced(alg) else -1
-            for a in range(int(at.states[s, _FIRST]), int(at.states[s, _LAST])):
-                if arcs.table[a, 2] == 0:
-                    value = extend(alg, at.states[s, _VALUE], arcs.table[a, 0])
-                    _reach(alg, at, t, int(arcs.table[a, 1]), value, token, a)
+            if _traced(alg):
+                # Nothing reaches it any more in this frame.
+                row[_TOKEN], row[_ARC] = _token(at, row), _MADE
+            for a in range(arcs.first[s], arcs.first[s + 1]):
+                code = int(arcs.table[a, 1])
+                if code & ((1 << arcs.bits) - 1) == 0:
+                    value = extend(alg, row[_VALUE], arcs.table[a, 0])
+                    _reach(alg, at, code >> arcs.bits, value, row[_TOKEN], a)
 
 
 @shared
-def _swap(at: Any, i: Any, j: Any) -> None:
-    at.listed[i], at.listed[j] = at.listed[j], at.listed[i]
-    at.ordered[i], at.ordered[j] = at.ordered[j], at.ordered[i]
-
-
-@shared
-def _drop(at: Any, beam: Any, most: Any) -> None:
-    """Keep states within the beam, and of these the best `most`; of equal ones the first."""
-    best, worst = -math.inf, math.inf
-    for i in range(at.counts[1]):
-        at.ordered[i] = at.states[at.listed[i], _VALUE]
-        best = max(best, at.ordered[i])
-    kept = 0
-    for i in range(at.counts[1]):
-        if at.ordered[i] >= best - beam:
-            worst = min(worst, at.ordered[i])
-            at.listed[kept], at.ordered[kept] = at.listed[i], at.ordered[i]
+def _last_kept(at: Any, beam: Any, most: Any) -> Any:
+    """Value and state of the last to keep: within the beam, of the best `most`, of equal ones the first."""
+    best, worst, reached = -math.inf, math.inf, at.counts[1]
+    for i in range(reached):
+        best = max(best, at.now[i, _VALUE])
+    least, kept = best - beam, 0
+    for i in range(reached):
+        if at.now[i, _VALUE] >= least:
+            worst = min(worst, at.now[i, _VALUE])
             kept += 1
-    at.counts[1] = min(kept, most)
     if kept <= most:
-        return
-    # By bins of their values first: those of better bins than the one of the last to be kept go to the front.
+        return least, at.seats.size
+    # By bins of their values first: then the last one is looked for in its bin alone.
     scale = (_BINS - 1) / (best - worst) if best > worst else 0.0
     at.bins[:] = 0
-    for i in range(kept):
-        at.bins[int((best - at.ordered[i]) * scale)] += 1
+    for i in range(reached):
+        if at.now[i, _VALUE] >= least:
+            at.bins[int((best - at.now[i, _VALUE]) * scale)] += 1
     last, count = 0, at.bins[0]
     while count < most:
         last += 1
         count += at.bins[last]
-    front = 0
-    for edge in (last, last + 1):
-        begun = front
-        for i in range(front, kept):
-            if int((best - at.ordered[i]) * scale) < edge:
-                _swap(at, i, front)
-                front += 1
-    _select(at, begun, front - 1, most)
+    own = 0
+    for i in range(reached):
+        if at.now[i, _VALUE] >= least and int((best - at.now[i, _VALUE]) * scale) == last:
+            at.values[own], at.states[own] = at.now[i, _VALUE], int(at.now[i, _STATE])
+            own += 1
+    place = most - count + own - 1
+    _select(at.values, at.states, own - 1, place)
+    return at.values[place], at.states[place]
 
 
 @shared
-def _select(at: Any, low: Any, high: Any, most: Any) -> None:
-    """Order those listed from `low` to `high` so far that the first `most` of all go before the others.
+def _select(values: Any, states: Any, high: Any, place: Any) -> None:
+    """Order some values, of equal ones by state, so far that none before `place` belongs behind it.
 
-    Hoare's selection.
+    Hoare's selection, among those up to `high`.
     """
+    low = 0
     while low < high:
-        value, s = at.ordered[(low + high) // 2], at.listed[(low + high) // 2]
+        value, s = values[(low + high) // 2], states[(low + high) // 2]
         i, j = low, high
         while i <= j:
-            while at.ordered[i] > value or (at.ordered[i] == value and at.listed[i] < s):
+            while values[i] > value or (values[i] == value and states[i] < s):
                 i += 1
-            while at.ordered[j] < value or (at.ordered[j] == value and at.listed[j] > s):
+            while values[j] < value or (values[j] == value and states[j] > s):
                 j -= 1
             if i <= j:
-                _swap(at, i, j)
+                values[i], values[j] = values[j], values[i]
+                states[i], states[j] = states[j], states[i]
                 i += 1
                 j -= 1
-        if most - 1 <= j:
+        if place <= j:
             high = j
-        elif most - 1 >= i:
+        elif place >= i:
             low = i
         else:
             break
 
 
 @shared
-def _end_frame(alg: Any, at: Any) -> None:
-    """The frame under way becomes the one before."""
+def _end_frame(alg: Any, arcs: Any, at: Any, beam: Any, most: Any) -> None:
+    """The frame under way becomes the one before, but for what is dropped."""
+    dropping, kept = beam < math.inf or most < at.seats.size, 0
+    least, last = _last_kept(at, beam, most) if dropping else (-math.inf, 0)
     for i in range(at.counts[1]):
-        s = at.listed[i]
-        state, old = at.states[s], at.before[i]
-        old[_OLD_VALUE], old[_OLD_FIRST], old[_OLD_LAST] = state[_VALUE], state[_FIRST], state[_LAST]
-        old[_OLD_TOKEN] = _token(at, s) if _traced(alg) else -1
-        old[_OLD_STATE] = s
-    at.counts[0], at.counts[1] = at.counts[1], 0
+        row, old = at.now[i], at.before[kept]
+        s = int(row[_STATE])
+        if dropping and (row[_VALUE] < least or (row[_VALUE] == least and s > last)):
+            continue
+        old[_VALUE], old[_STATE], old[_FIRST], old[_LAST] = row[_VALUE], s, arcs.first[s], arcs.first[s + 1]
+        old[_TOKEN] = _token(at, row) if _traced(alg) else -1
+        kept += 1
+    at.counts[4] += at.counts[1]
+    if at.counts[4] > _SEATS:
+        at.seats[:], at.counts[4] = -1, 0
+    at.counts[0], at.counts[1] = kept, 0
     at.counts[3] += 1
+
+
+@shared
+def _touch(arcs: Any, at: Any, first: Any, last: Any) -> None:
+    """Bring arcs of some states of the frame before near: these loads wait for each other no more."""
+    weights = at.values[0]
+    for i in range(first, last):
+        weights += arcs.table[int(at.before[i, _FIRST]), 0]
+    at.values[0] = weights
 
 
 @kernel
@@ -212,23 +235,26 @@ def sweep_arcs(alg: Any, arcs: _Arcs, start: int, frames: Any, beam: float, most
 
     ``counts[3]`` is 0 before state `start` has been reached without a frame, then the frames done and one.
     """
-    size = at.states.shape[0]
-    while at.counts[3] <= frames.shape[0] and at.counts[2] + 2 * size <= at.tokens.shape[0]:
+    size, labels = at.seats.size, (1 << arcs.bits) - 1
+    room = min(size, most) + (size if arcs.levels > 0 else 0)
+    while at.counts[3] <= frames.shape[0] and at.counts[2] + room <= at.tokens.shape[0]:
         t = at.counts[3]
         if t == 0:
-            _reach(alg, at, t, start, alg.one, -1, -1)
-        for i in range(at.counts[0] if t else 0):
+            _reach(alg, at, start, alg.one, -1, -1)
+        reached = at.counts[0] if t else 0
+        for i in range(reached):
+            if i % _AHEAD == 0:
+                _touch(arcs, at, i, min(i + _AHEAD, reached))
             old = at.before[i]
-            before, token = old[_OLD_VALUE], old[_OLD_TOKEN]
-            for a in range(int(old[_OLD_FIRST]), int(old[_OLD_LAST])):
-                label = int(arcs.table[a, 2])
+            before, token = old[_VALUE], old[_TOKEN]
+            for a in range(int(old[_FIRST]), int(old[_LAST])):
+                code = int(arcs.table[a, 1])
+                label = code & labels
                 if label > 0:
                     value = extend(alg, extend(alg, before, arcs.table[a, 0]), frames[t - 1, label - 1])
-                    _reach(alg, at, t, int(arcs.table[a, 1]), value, token, a)
-        _follow_empty(alg, arcs, at, t)
-        if beam < math.inf or most < size:
-            _drop(at, beam, most)
-        _end_frame(alg, at)
+                    _reach(alg, at, code >> arcs.bits, value, token, a)
+        _follow_empty(alg, arcs, at)
+        _end_frame(alg, arcs, at, beam, most)
 
 
 @kernel
@@ -237,7 +263,7 @@ def keep_tokens(at: _Visited, places: Any) -> None:
     for k in range(at.counts[2]):
         places[k] = -1
     for i in range(at.counts[0]):
-        k = int(at.before[i, _OLD_TOKEN])
+        k = int(at.before[i, _TOKEN])
         while k >= 0 and places[k] < 0:
             places[k] = 0
             k = at.tokens[k, 0]
@@ -250,7 +276,7 @@ def keep_tokens(at: _Visited, places: Any) -> None:
             kept += 1
     at.counts[2] = kept
     for i in range(at.counts[0]):
-        at.before[i, _OLD_TOKEN] = places[int(at.before[i, _OLD_TOKEN])]
+        at.before[i, _TOKEN] = places[int(at.before[i, _TOKEN])]
 
 
 class Path(NamedTuple):
@@ -306,10 +332,8 @@ class Graph:
         """Check the arcs, and put them in order of the states they leave."""
         given = np.asarray(self.arcs, np.int64).reshape(-1, 4)
         weights = np.asarray(self.weights, np.float64)
-        if (given.size and (given.min() < 0 or given.max() >= _MOST_STATES)) or weights.shape != (
-            len(given),
-        ):
-            expected = f"numbers from 0 to {_MOST_STATES - 1:,}, and a weight for each"
+        if (given.size and (given.min() < 0 or given.max() >= _MOST)) or weights.shape != (len(given),):
+            expected = f"numbers from 0 to {_MOST - 1:,}, and a weight for each"
             raise InvalidInput("arcs", found=f"{len(given):,} with others", expected=expected)
         numbers = [*weights.tolist(), *self.final.values()]
         if any(math.isnan(x) or x == math.inf for x in numbers) or not self.final:
@@ -324,15 +348,27 @@ class Graph:
         object.__setattr__(self, "weights", weights[order])
         object.__setattr__(self, "ranks", self._ranked())
 
-    @property
+    @cached_property
     def states(self) -> int:
         """Number of states."""
         return int(max([self.start, *self.final, int(self.arcs[:, :2].max(initial=0))])) + 1
 
-    @property
+    @cached_property
     def labels(self) -> int:
         """The largest input label."""
         return int(self.arcs[:, 2].max(initial=0))
+
+    @cached_property
+    def _tables(self) -> tuple[_Arcs, _Floats]:
+        """The arcs, and what states weigh in the end (states,)."""
+        first = np.searchsorted(self.arcs[:, 0], np.arange(self.states + 1)).astype(np.int32)
+        bits = self.labels.bit_length()
+        # One more, which is loaded ahead of its time and not followed.
+        table = np.zeros((len(self.arcs) + 1, 2))
+        table[:-1, 0], table[:-1, 1] = self.weights, self.arcs[:, 1] << bits | self.arcs[:, 2]
+        final = np.full(self.states, -math.inf)
+        final[list(self.final)] = list(self.final.values())
+        return _Arcs(first, table, bits, self.ranks, int(self.ranks.max(initial=-1)) + 1), final
 
     def _ranked(self) -> NDArray[np.int32]:
         """Ranks of the states that arcs without input label leave, -1 of others."""
@@ -380,7 +416,7 @@ class Graph:
                 cost = float(words[whole]) if len(words) > whole else 0.0
             except ValueError:
                 numbers, cost = [], math.nan
-            wrong = len(words) > 5 or min(numbers, default=-1) < 0 or max(numbers) >= _MOST_STATES
+            wrong = len(words) > 5 or min(numbers, default=-1) < 0 or max(numbers) >= _MOST
             if wrong or math.isnan(cost) or cost == -math.inf:
                 expected = "from to input output [weight], from to label, or state [weight], with numbers"
                 raise FormatError(path, line=number, found=repr(line[:80]), expected=expected)
@@ -422,16 +458,16 @@ class Graph:
         """
         in_range("beam", beam, 0)
         in_range("most", self.states if most is None else most, 1)
-        ends, at = self._swept(_BEST, frames, self.weights, beam, most)
+        ends, at = self._swept(_BEST, frames, beam, most)
         if not len(ends):
             return self.path(-math.inf, np.empty(0, np.int64))
-        best = ends[ends[:, _OLD_VALUE].argmax()]
+        best = ends[ends[:, _VALUE].argmax()]
         found = []
-        token = int(best[_OLD_TOKEN])
+        token = int(best[_TOKEN])
         while token >= 0 and at.tokens[token, 1] >= 0:
             found.append(int(at.tokens[token, 1]))
             token = int(at.tokens[token, 0])
-        return self.path(float(best[_OLD_VALUE]), np.array(found[::-1], np.int64))
+        return self.path(float(best[_VALUE]), np.array(found[::-1], np.int64))
 
     def best_paths(
         self,
@@ -495,8 +531,8 @@ class Graph:
         InvalidInput
             If the frames have too few labels.
         """
-        ends, _ = self._swept(_LOG_SUM, frames, self.weights, math.inf, None)
-        return float(np.logaddexp.reduce(ends[:, _OLD_VALUE], initial=-math.inf))
+        ends, _ = self._swept(_LOG_SUM, frames)
+        return float(np.logaddexp.reduce(ends[:, _VALUE], initial=-math.inf))
 
     def paths(self, frames: Any) -> int:
         """Count the accepted paths.
@@ -516,41 +552,41 @@ class Graph:
         InvalidInput
             If the frames have too few labels.
         """
-        seen = (np.asarray(frames, np.float64) > -math.inf).astype(np.int64).astype(object)
-        there = (self.weights > -math.inf).astype(np.int64).astype(object)
-        ends, _ = self._swept(BIG_COUNT, seen, there, math.inf, None)
-        return sum(ends[:, _OLD_VALUE].tolist())
+        ends, _ = self._swept(BIG_COUNT, frames)
+        return sum(ends[:, _VALUE].tolist())
 
-    def _frames(self, frames: Any) -> NDArray[Any]:
-        """What frames weigh; counts stay Python's."""
-        rows = np.asarray(frames)
-        rows = rows if rows.dtype == object else np.ascontiguousarray(rows, np.float64)
+    def _frames(self, frames: Any) -> _Floats:
+        """What frames weigh."""
+        rows = np.ascontiguousarray(frames, np.float64)
         if rows.ndim != 2 or rows.shape[1] < self.labels or not (rows < math.inf).all():
             expected = f"(frames, {self.labels} or more labels) numbers below infinity"
             raise InvalidInput("frames", found=f"an array {rows.shape}", expected=expected)
         return rows
 
     def _swept(
-        self, algebra: Any, frames: Any, weights: NDArray[Any], beam: float, most: int | None
+        self, algebra: Any, frames: Any, beam: float = math.inf, most: int | None = None
     ) -> tuple[NDArray[Any], _Visited]:
         """Final states that are reached, in order, as `before` has them; what was visited."""
-        big = algebra is BIG_COUNT
-        rows = self._frames(frames)
+        rows: Any = self._frames(frames)
+        arcs, final = self._tables
+        sweep: Any = sweep_arcs
+        if algebra is BIG_COUNT:
+            sweep, table = interpreted(sweep_arcs), arcs.table.astype(object)
+            rows, table[:, 0] = (
+                (own > -math.inf).astype(np.int64).astype(object) for own in (rows, table[:, 0])
+            )
+            arcs = arcs._replace(table=table)
         states = self.states
-        first = np.searchsorted(self.arcs[:, 0], np.arange(states + 1))
-        table = np.column_stack([weights, self.arcs[:, 1:3].astype(rows.dtype)])
-        arcs = _Arcs(table, self.ranks, int(self.ranks.max(initial=-1)) + 1)
         at = _Visited(
-            np.full((states, _COLUMNS), -1, rows.dtype),
-            np.zeros(states, np.int32),
-            np.empty((states, _OLD_STATE + 1), rows.dtype),
-            np.empty(states, rows.dtype),
+            np.full(states, -1, np.int32),
+            np.empty((states, 4), rows.dtype),
+            np.empty((states, 5), rows.dtype),
             np.empty(_BINS, np.int64),
+            np.zeros(states, rows.dtype),
+            np.empty(states, np.int32),
             np.empty((max(_TOKENS, 4 * states), 2), np.int64),
-            np.zeros(4, np.int64),
+            np.zeros(5, np.int64),
         )
-        at.states[:, _FIRST], at.states[:, _LAST] = first[:-1], first[1:]
-        sweep: Any = interpreted(sweep_arcs) if big else sweep_arcs
         while True:
             sweep(algebra, arcs, self.start, rows, beam, states if most is None else most, at)
             if at.counts[3] > len(rows):
@@ -559,14 +595,12 @@ class Graph:
             if at.counts[2] + 2 * states > len(at.tokens) // 2:
                 at = at._replace(tokens=np.concatenate([at.tokens, np.empty_like(at.tokens)]))
         last = at.before[: at.counts[0]]
-        last = last[np.argsort(last[:, _OLD_STATE].astype(np.int64))]
-        finals = np.array(sorted(self.final.items()), np.float64)
-        places = last[:, _OLD_STATE].astype(np.float64)
-        own = np.isin(places, finals[finals[:, 1] > -math.inf, 0])
-        if not big:
+        last = last[np.argsort(last[:, _STATE].astype(np.int64))]
+        ends = final[last[:, _STATE].astype(np.int64)]
+        if algebra is not BIG_COUNT:
             # Logarithms of both algebras are extended by their sum.
-            last[own, _OLD_VALUE] += finals[np.searchsorted(finals[:, 0], places[own]), 1]
-        return last[own], at
+            last[:, _VALUE] += ends
+        return last[ends > -math.inf], at
 
 
 class GraphBatch(NamedTuple):
