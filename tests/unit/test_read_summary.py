@@ -105,7 +105,7 @@ def test_names_of_repertoires() -> None:
     assert repertoire_names(mates, None, paired=True) == ("a", "b", "c_11", "d", "_1")
     assert repertoire_names(paths[:2], ["x", "x"]) == ("x", "x")
     for path in ("a\tb.fq", "x\udcff.fq"):
-        with pytest.raises(InvalidInput, match="UTF-8, without tabs; .*--repertoire-id"):
+        with pytest.raises(InvalidInput, match=r"UTF-8, without tabs; .*--repertoire-id"):
             repertoire_names([path], None)
         assert repertoire_names([path], ["x"]) == ("x",)
     with pytest.raises(InvalidInput, match="'a' as the name of several files"):
