@@ -11,6 +11,7 @@ import pytest
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.checkpoints import Checkpoint
+from plait.formats.tables import open_table
 
 KEY = {
     "version": "1.0",
@@ -43,6 +44,17 @@ def test_blocks_come_back_as_they_were(tmp_path: Path) -> None:
         assert stored is not None
         assert stored.equals(batch)
         assert stored.schema.equals(batch.schema)
+
+
+def test_encoded_rows_come_back_with_the_columns_asked_for(tmp_path: Path) -> None:
+    schema = BATCH.schema.remove(1)
+    checkpoint = Checkpoint(tmp_path / "c", key=KEY, resume=False)
+    with open_table(tmp_path / "rows.parquet", BATCH.schema, metadata={}) as table:
+        for index, rows in enumerate((BATCH, BATCH.slice(0, 0))):
+            checkpoint.put(index, table.encoded(rows))
+            stored = checkpoint.get(index, schema=schema)
+            assert stored is not None
+            assert stored.equals(rows.select(schema.names))
 
 
 def test_any_arrow_program_can_read_a_block(tmp_path: Path) -> None:

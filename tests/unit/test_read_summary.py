@@ -84,6 +84,16 @@ def test_reports(tmp_path: Path) -> None:
     assert cells["most_frequent_v"] == "TRBV1:1,TRBV2:1" and cells["duplicate_names"] == "3"
 
 
+def test_reports_of_files_with_odd_names(tmp_path: Path) -> None:
+    # A tab, a line end, and a byte that is not UTF-8, as Python gives it.
+    path, nothing = "a\tb\nc\udcff.fq", {"duplicate_names": 0, "empty_reads": 0}
+    files = [FileReport(path=path, mate_path=None, repertoire_id="x", summary=some(), input=nothing)]
+    as_json, as_table = write_reports(tmp_path / "out.tsv", files, {})
+    assert json.loads(as_json.read_text("utf-8"))["files"][0]["path"] == path
+    header, row = (line.split("\t") for line in as_table.read_text("utf-8").splitlines())
+    assert dict(zip(header, row, strict=True))["path"] == r"a\tb\nc\udcff.fq"
+
+
 def test_every_status_has_a_meaning() -> None:
     assert set(STATUS_MEANINGS) == set(STATUSES)
 
@@ -94,6 +104,10 @@ def test_names_of_repertoires() -> None:
     mates = ["a_R1_001.fq.gz", "b.1.fq", "c_11.fq", "d_r1.fa", "_1"]
     assert repertoire_names(mates, None, paired=True) == ("a", "b", "c_11", "d", "_1")
     assert repertoire_names(paths[:2], ["x", "x"]) == ("x", "x")
+    for path in ("a\tb.fq", "x\udcff.fq"):
+        with pytest.raises(InvalidInput, match=r"UTF-8, without tabs; .*--repertoire-id"):
+            repertoire_names([path], None)
+        assert repertoire_names([path], ["x"]) == ("x",)
     with pytest.raises(InvalidInput, match="'a' as the name of several files"):
         repertoire_names(["x/a.fq", "y/a.fq.gz"], None)
     for given in (["x"], ["x", " "], ["x", "a\tb"]):

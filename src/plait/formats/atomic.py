@@ -137,7 +137,8 @@ def write_json(path: str | os.PathLike[str], content: Mapping[str, object]) -> N
     """
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     with AtomicFile(path) as file, output_errors(path):
-        file.stream.write(text.encode("utf-8"))
+        # Of a path that is not UTF-8, what is left is as JSON escapes it.
+        file.stream.write(text.encode("utf-8", "backslashreplace"))
 
 
 def check_output(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:

@@ -304,8 +304,9 @@ def _of_parquet(content: bytes, schema: pa.Schema) -> pa.RecordBatch:
     import pyarrow.parquet as arrow_parquet
 
     found = arrow_parquet.read_table(pa.BufferReader(content), columns=schema.names, use_threads=False)
-    batches = found.combine_chunks().to_batches()
-    return batches[0].select(schema.names).cast(schema)
+    # Of a table without rows there are no batches.
+    columns = found.select(schema.names).cast(schema).columns
+    return pa.record_batch([column.combine_chunks() for column in columns], schema=schema)
 
 
 def _checksum(content: bytes, before: int = 0) -> bytes:

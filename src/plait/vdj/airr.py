@@ -78,12 +78,12 @@ class _Codons:
         self._framed = (self._sizes % 3 == 0) & (self._sizes > 0)
         count = np.where(self._framed, self._sizes // 3, 0)
         self._ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
-        # The words from every letter on: that takes less time than to look for the letters of each.
-        masks = np.frombuffer(bytes(raw).translate(_MASKS) + bytes(2), np.uint8).astype(np.uint16)
-        words = masks[:-2] << 8 | masks[1:-1] << 4 | masks[2:]
-        self._words = words[
-            np.repeat(starts[:-1] - 3 * self._ends[:-1], count) + 3 * np.arange(self._ends[-1])
-        ]
+        letters = raw if self._framed.all() else raw[np.repeat(self._framed, self._sizes)]
+        masks = np.frombuffer(letters.tobytes().translate(_MASKS), np.uint8).reshape(-1, 3)
+        self._words = masks[:, 0].astype(np.uint16)
+        for k in (1, 2):
+            self._words <<= 4
+            self._words |= masks[:, k]
 
     def acids(self) -> pa.Array:
         """Amino acids, as `translations` has them."""

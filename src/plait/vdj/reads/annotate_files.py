@@ -153,6 +153,8 @@ _SUFFIXES: Final = re.compile(
 )
 
 _FIRST_MATE: Final = re.compile(r"[._-]R?1(_001)?$", re.IGNORECASE)
+#: What no cell can hold: ends of one, and bytes of a file's name that are not UTF-8.
+_UNWRITABLE: Final = re.compile("[\t\r\n\0\ud800-\udfff]")
 
 
 def repertoire_names(
@@ -176,17 +178,23 @@ def repertoire_names(
                 expected="files with different names",
                 hint="name the repertoire of each (--repertoire-id); files of one name are one repertoire",
             )
-        return tuple(names)
-    if len(given) != len(paths):
+    elif len(given) != len(paths):
         raise InvalidInput(
             "repertoire_ids",
             found=f"{len(given)} for {len(paths)} files",
             expected="one for each file",
         )
-    for name in given:
-        if not name.strip() or any(symbol in name for symbol in "\t\r\n\0"):
-            raise InvalidInput("repertoire_ids", found=repr(name), expected="a name, without tabs")
-    return tuple(given)
+    else:
+        names = list(given)
+    for name in names:
+        if not name.strip() or _UNWRITABLE.search(name):
+            raise InvalidInput(
+                "repertoire_ids",
+                found=repr(name),
+                expected="a name of UTF-8, without tabs",
+                hint="name the repertoire of each file (--repertoire-id)",
+            )
+    return tuple(names)
 
 
 class SampleFacts:

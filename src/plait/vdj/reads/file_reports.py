@@ -16,6 +16,8 @@ from plait.vdj.reads.rearrangements import STATUSES
 
 _TOP_GENES = 3
 _SHARES = 6
+#: Names of files may hold what would end a cell.
+_ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,7 @@ def write_reports(
     rows = [file.row() for file in files]
     lines = ["\t".join(rows[0]), *("\t".join(row.values()) for row in rows)]
     with AtomicFile(table_path) as file, output_errors(table_path):
-        file.stream.write(("\n".join(lines) + "\n").encode("utf-8"))
+        file.stream.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
     total = total_of(files).as_dict(STATUSES)
     write_json(json_path, {**facts, "total": total, "files": [file.as_dict() for file in files]})
     return json_path, table_path
@@ -109,4 +111,4 @@ def _most_frequent(genes: Counter[str]) -> str:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.{_SHARES}g}" if isinstance(value, float) else str(value)
+    return f"{value:.{_SHARES}g}" if isinstance(value, float) else str(value).translate(_ESCAPES)
