@@ -442,8 +442,8 @@ class SearchRun:
         similar, row, column = 0, path.query_start, path.target_start
         for operation, length in path.runs.tolist():
             if operation == 0:
-                own = np.arange(length)
-                similar += int((query.profile[row + own, target[column + own]] > 0).sum())
+                steps = np.arange(length)
+                similar += int((query.profile[row + steps, target[column + steps]] > 0).sum())
             row += length if operation != 1 else 0
             column += length if operation != 2 else 0
         return replace(found, similar=similar)

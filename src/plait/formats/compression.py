@@ -407,8 +407,9 @@ def read_array(path: str | os.PathLike[str], *, mapped: bool = False) -> NDArray
     try:
         with open(path, "rb") as file:
             if mapped:
-                found = np.lib.format.open_memmap(path, mode="r")  # type: ignore[no-untyped-call]
-                file.seek(found.offset + found.nbytes)
+                stored = np.lib.format.open_memmap(path, mode="r")
+                file.seek(stored.offset + stored.nbytes)
+                found: NDArray[Any] = stored
             else:
                 found = np.lib.format.read_array(file, allow_pickle=False)
             if file.read(1):
