@@ -159,6 +159,16 @@ def _left_out(config: pytest.Config) -> dict[str, int]:
     return unchanged()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let files whose kernels are made of the same bodies go to one worker, where anything is compiled."""
+    if config.getvalue("dist") != "loadfile" or _without_compiler() or simulated():
+        return None
+    from support.families import FamilyScheduling
+
+    return FamilyScheduling(config, log)
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """In a lane of one marker, import no file of tests that does not name it, or that need not run."""
     if collection_path in {_REPOSITORY / name for name in _left_out(config)}:

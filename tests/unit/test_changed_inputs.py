@@ -42,7 +42,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def counter() -> PathCounter:
-    return PathCounter("mouse_trb", device="reference", threads=1)
+    return PathCounter("mouse_trb", device="cpu", threads=1)
 
 
 def write(path: Path, rows: dict[str, list[str]]) -> Path:

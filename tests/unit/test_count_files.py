@@ -29,7 +29,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def counter() -> PathCounter:
-    return PathCounter("mouse_trb", device="reference", threads=1)
+    return PathCounter("mouse_trb", device="cpu", threads=1)
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_a_run_of_another_model_is_not_resumed(table: Path, counter: PathCounter
 
     with pytest.raises(KeyboardInterrupt):
         count(table, counter, progress=stop)
-    other = PathCounter("mouse_trb", PathModel(pi=3), device="reference", threads=1)
+    other = PathCounter("mouse_trb", PathModel(pi=3), device="cpu", threads=1)
     with pytest.raises(InvalidInput, match=r"parameters\.pi \(stored 4, now 3\)"):
         count(table, other, resume=True)
     # Without resuming, what is there is dropped.

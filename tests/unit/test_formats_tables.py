@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import gzip
 import json
 from decimal import Decimal
@@ -235,7 +236,7 @@ class TestFailures:
         path = tmp_path / f"a{suffix}"
         path.write_bytes(b"old")
         small_disk(monkeypatch, room)
-        words = pa.record_batch({"a": [f"{i * 7919 % 1_000_003:x}" for i in range(1_000_000)]})
+        words = many_words()
         with pytest.raises(FormatError) as caught, open_table(path, words.schema, metadata={}) as table:
             table.write(words)
         assert caught.value.path == str(path)
@@ -243,6 +244,12 @@ class TestFailures:
         assert "free some space" in str(caught.value)
         assert names(tmp_path) == [path.name]
         assert path.read_bytes() == b"old"
+
+
+@functools.cache
+def many_words() -> pa.RecordBatch:
+    """A column of a million words that compress badly."""
+    return pa.record_batch({"a": [f"{i * 7919 % 1_000_003:x}" for i in range(1_000_000)]})
 
 
 def small_disk(monkeypatch: pytest.MonkeyPatch, room: int) -> None:

@@ -81,7 +81,7 @@ def test_long_rows_change_no_result(
     else:
         lines = ["\t".join(columns), *map("\t".join, zip(*columns.values(), strict=True))]
         path.write_text("\n".join(lines) + "\n")
-    counter = PathCounter("mouse_trb", device="reference", threads=1)
+    counter = PathCounter("mouse_trb", device="cpu", threads=1)
     outs = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
     count_files([path], outs[0], counter, long=long)
     monkeypatch.setattr("plait.vdj.count_files.MOST_BYTES", 1 << 14)

@@ -429,6 +429,10 @@ def _compile(dispatcher: Any, kinds: tuple[Any, ...]) -> Any:
         finally:
             del codegen.create_library
             if collecting:
+                if not gc.get_freeze_count():
+                    # All of it is old at once, and not gone through twice on the way there.
+                    gc.freeze()
+                    gc.unfreeze()
                 gc.enable()
     return dispatcher.overloads[kinds]
 

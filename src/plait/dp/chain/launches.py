@@ -28,7 +28,7 @@ from plait.dp.chain.tables import (
 )
 from plait.dp.chain.weigh import PairScratch, WeightedChain, WeightedScratch, weigh_kernel
 from plait.errors import Unsupported
-from plait.lang.algebras import PROBABILITY, Count, SaturatingCount
+from plait.lang.algebras import PROBABILITY, Count
 from plait.lang.compile import kernel
 from plait.lang.lanes import PADDING, OneLane, host_lanes, padded
 
@@ -142,7 +142,7 @@ def _count(call: Any, batch: CountBatch, target: Target) -> ChainOutput:
     kind, alg, tables, texts, out = batch
     longest = int(texts.length.max(initial=0))
     # Diagonals take what a D weighs for the product of its ends, as it is where paths are counted.
-    counted = isinstance(alg, Count | SaturatingCount)
+    counted = isinstance(alg, Count)
     if counted and isinstance(kind.rows, PerModel) and tables.out_lane.size == 1 and not out.pair.shape[1]:
         kind = kind._replace(rows=PerDiagonal())
 
