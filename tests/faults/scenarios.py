@@ -391,6 +391,12 @@ SCENARIOS: dict[str, Scenario] = {
         False,
         ("o.npy", "o.tsv"),
     ),
+    "encode": Scenario(
+        ("ldpc", "encode", "../in/b.npy", "--code", "wimax-576", "-o", "o.npy"),
+        lambda folder: np.save(folder / "b.npy", np.random.default_rng(1).integers(0, 2, (40, 288))),
+        False,
+        ("o.npy",),
+    ),
     "simulate": Scenario(
         (
             *("ldpc", "simulate", "--code", "wimax-576", "--ebn0", "2", "--words", "20", "--threads", "1"),

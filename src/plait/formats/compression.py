@@ -406,10 +406,10 @@ def read_array(path: str | os.PathLike[str], *, mapped: bool = False) -> NDArray
     expected = "a .npy file of numbers"
     try:
         with open(path, "rb") as file:
+            found: NDArray[Any]
             if mapped:
-                stored = np.lib.format.open_memmap(path, mode="r")
-                file.seek(stored.offset + stored.nbytes)
-                found: NDArray[Any] = stored
+                found = within = np.lib.format.open_memmap(path, mode="r")
+                file.seek(within.offset + within.nbytes)
             else:
                 found = np.lib.format.read_array(file, allow_pickle=False)
             if file.read(1):

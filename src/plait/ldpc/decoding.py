@@ -98,24 +98,17 @@ def decode_words(
             for n in range(size):
                 put(alg, place, sums, n, fetch(alg, place, prior, n))
         for m in range(starts.size - 1):
-            check, before = (bits, starts[m], starts[m + 1]), sums if layered else said
-            parity_step(alg, place, check, before, sums, messages, (own, later), layered)
+            check, both = (bits, starts[m], starts[m + 1]), (sums if layered else said, sums)
+            parity_step(alg, place, check, both, messages, (own, later), layered)
     return 0
 
 
 @kernel
 def decode_group(
-    place: Any,
-    algebra: Any,
-    code: Any,
-    prior: Any,
-    memory: Any,
-    limits: Any,
-    words: Any,
-    counts: Any,
-    out: Any,
+    place: Any, algebra: Any, code: Any, prior: Any, memory: Any, limits: Any, words: Any, found: Any
 ) -> Any:
-    """What `decode_words` does, with the bits in `out`, too, uint8 (words, bits)."""
+    """What `decode_words` does; `found`: iterations of each lane, and bits to fill, uint8 (words, bits)."""
+    counts, out = found
     good = decode_words(place, algebra, code, prior, memory, limits, words, counts)
     for word in range(out.shape[0]):
         row, lanes = out[word], words[1]
@@ -189,13 +182,10 @@ def _run(run: Any, batch: DecodeBatch, target: Target) -> _Found:
         lanes = room[begin : begin + ends[-1] * size].view(batch.kind).reshape(-1, width)
         memory = tuple(np.split(lanes, ends[:-1]))
         memory[0][:], memory[2][:] = prior, nothing[0, 0]
-        limits = (
-            np.int64(batch.iterations),
-            batch.layered,
-            np.int64(2 ** (last - first) - 1 if last - first < 64 else -1),
-        )
+        used = np.int64(2 ** (last - first) - 1 if last - first < 64 else -1)
+        limits = np.int64(batch.iterations), batch.layered, used
         words, counts = np.zeros((2, code.size), np.int64), np.zeros(width, np.int64)
-        good = run(place, algebra, graph, prior, memory, limits, words, counts, bits[first:last])
+        good = run(place, algebra, graph, prior, memory, limits, words, (counts, bits[first:last]))
         iterations[first:last] = counts[: last - first]
         found[first:last] = np.int64(good) >> np.arange(last - first) & 1
 

@@ -75,18 +75,10 @@ class SignedLeast(NamedTuple):
 
     @staticmethod
     def parity_step(
-        alg: SignedLeast,
-        place: Any,
-        check: Any,
-        said: Any,
-        sums: Any,
-        messages: Any,
-        memory: Any,
-        layered: Any,
+        alg: SignedLeast, place: Any, check: Any, sums: Any, messages: Any, memory: Any, layered: Any
     ) -> None:
         # The others of a bit have the least magnitude, or the second where the least is its own.
-        bits, first, last = check
-        own, _ = memory
+        (bits, first, last), (said, sums), (own, _) = check, sums, memory
         least = alg.bound if last - first > 1 else alg.most
         second, signs = least, alg.zero
         for k in range(first, last):
@@ -148,11 +140,10 @@ class Parities(NamedTuple):
 
     @staticmethod
     def parity_step(
-        alg: Parities, place: Any, check: Any, said: Any, sums: Any, messages: Any, memory: Any, layered: Any
+        alg: Parities, place: Any, check: Any, sums: Any, messages: Any, memory: Any, layered: Any
     ) -> None:
         # All but one: what comes before and what comes after, from either end.
-        bits, first, last = check
-        own, later = memory
+        (bits, first, last), (said, sums), (own, later) = check, sums, memory
         # A bit that is surely 0 changes no parity.
         before = after = alg.one, alg.zero
         for k in range(last - first - 1, -1, -1):
@@ -211,13 +202,13 @@ def is_one(alg: Any, value: Any) -> Any:
 
 @by_type
 def parity_step(
-    alg: Any, place: Any, check: Any, said: Any, sums: Any, messages: Any, memory: Any, layered: Any
+    alg: Any, place: Any, check: Any, sums: Any, messages: Any, memory: Any, layered: Any
 ) -> None:
     """Renew the messages of one check, `check` the bits of all, its first one and the end.
 
-    `said` has what all say of each bit, with the check's own messages of before; new ones are added to
-    `sums`, those of the next step. `layered`: both are the same, and old messages are taken out. `memory`:
-    two of the longest check.
+    The first of `sums` has what all say of each bit, with the check's own messages of before; new ones are
+    added to the second, those of the next step. `layered`: both are the same, and old messages are taken out.
+    `memory`: two of the longest check.
     """
 
 
