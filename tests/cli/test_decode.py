@@ -62,8 +62,12 @@ def test_graphs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["MODEL", "bad.fasta"], "found N in frame 1 of sequence 'x', expected one of A, C, G, T"),
-        (["MODEL", "dna.fasta", "--beam", "3"], "found one with a hidden Markov model"),
+        (["MODEL", "bad.fasta"], "found N, symbol 2 of sequence 'x', expected one of A, C, G, T"),
+        (["MODEL", "dna.fasta", "--beam", "3"], "found a hidden Markov model, expected best with a graph"),
+        (["g.txt", "frames.npy", "--what", "sum", "--active", "3"], "beam, active: found sum with a graph"),
+        (["g.txt", "frames.npy", "--active", "0"], "active: found 0, expected at least 1"),
+        (["gone.txt", "frames.npy"], "gone.txt: found no such file, expected a file to read"),
+        (["none.json", "dna.fasta"], "none.json: found the fields none, expected an object with start"),
         (["MODEL", "text.npy"], "expected a .npy file of numbers"),
         (["g.txt", "dna.fasta"], "expected logarithms (frames, labels) for a graph"),
         (["g.txt", "dna.fasta", "--what", "posterior"], "expected a hidden Markov model"),
@@ -75,6 +79,7 @@ def test_bad_requests(
 ) -> None:
     (tmp_path / "bad.fasta").write_text(">x\nAN\n")
     (tmp_path / "text.npy").write_text("text")
+    (tmp_path / "none.json").write_text("{}")
     (tmp_path / "g.txt").write_text("0 0 2 0\n0\n")
     np.save(tmp_path / "frames.npy", np.zeros((1, 2)))
     paths = [str(model) if w == "MODEL" else str(tmp_path / w) if "." in w else w for w in words]

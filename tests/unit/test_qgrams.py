@@ -194,7 +194,7 @@ def test_command(tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str]
     assert main(words) == 0
     out = capsys.readouterr()
     assert out.out == "query\ttarget\tshared\tsimilarity\n1\t3\t4\t0.5714286\n"
-    assert "4 texts by 4: 1 pairs" in out.err
+    assert "4 texts by 4: 1 pair in" in out.err
     assert main([*words, "--nearest", "1", "-o", str(tmp_path / "n.parquet")]) == 0
     assert pq.read_table(tmp_path / "n.parquet")["target"].to_pylist() == ["3", "1", "1"]
     assert main([*words, "-o", str(tmp_path / "m.npy")]) == 0

@@ -166,8 +166,8 @@ def test_bad_models(tables: tuple[object, ...], text: str, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("observations", "text"),
     [
-        ([0, 7], "found 7 in frame 1, expected one of 0, 1"),
-        ("0x", "found x in frame 1"),
+        ([0, 7], "found 7, symbol 2, expected one of 0, 1"),
+        ("0x", "found x, symbol 2"),
         ([[0.0, 0.0, 0.0]], "found (1, 3), expected (frames, 2) numbers below infinity"),
         ([[math.nan, 0.0]], "numbers below infinity"),
     ],

@@ -226,4 +226,4 @@ def similar(
             threads=threads,
             device=device,
         )
-    say(f"{left:,} texts by {right:,}: {found:,} pairs in {work_time() - start:.2f} s")
+    say(f"{plural(left, 'text')} by {right:,}: {plural(found, 'pair')} in {work_time() - start:.2f} s")

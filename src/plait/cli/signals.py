@@ -22,7 +22,7 @@ from plait.cli.options import (
     files_of,
     say,
 )
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, in_range
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural
 
@@ -274,6 +274,7 @@ def hidden_states(
     """
     from plait.states.files import decode_file
 
+    in_range("active", 1 if active is None else active, 1)
     sequences, rows = decode_file(
         model,
         observations,

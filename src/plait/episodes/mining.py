@@ -300,9 +300,11 @@ def _is_number(value: Any) -> bool:
 def _checked_windows(windows: Sequence[tuple[float, float]]) -> NDArray[np.float64]:
     for low, high in windows:
         if not (0 <= low < high < math.inf):
-            raise InvalidInput("window", found=f"{low:g}:{high:g}", expected="LO:HI with 0 <= LO < HI")
+            found, expected = f"{low:g}:{high:g}", "LO:HI with 0 <= LO < HI, which is finite"
+            raise InvalidInput("window", found=found, expected=expected)
     if len(set(windows)) < max(len(windows), 1):
-        raise InvalidInput("window", found=list(windows) or "none", expected="one or more, each once")
+        found = ", ".join(f"{low:g}:{high:g}" for low, high in windows) or "none"
+        raise InvalidInput("window", found=found, expected="one or more, each once")
     return np.array(sorted(windows), np.float64)
 
 

@@ -363,9 +363,8 @@ def read_text(path: str | os.PathLike[str], expected: str) -> str:
     FormatError, which tells what was `expected`, if the file cannot be read, is empty, cut off, far too
     large, or no UTF-8 text.
     """
+    check_readable(path)
     try:
-        if stat.S_ISFIFO(os.stat(path).st_mode):
-            raise FormatError(path, expected=expected, found="a pipe", hint="save it to a file first")
         with open(path, "rb") as file:
             raw = file.read(_MOST_TEXT + 1)
             if raw[:2] == b"\x1f\x8b":

@@ -54,16 +54,13 @@ def decode_file(
     """
     own: HiddenMarkovModel | Graph
     own = HiddenMarkovModel.read(model) if os.fspath(model).lower().endswith(".json") else Graph.read(model)
-    if isinstance(own, Graph):
-        if what == "posterior":
-            raise InvalidInput(
-                "what", found="posterior with a graph", expected="a hidden Markov model (.json)"
-            )
-        answer: Any = partial(_of_graph, own, what, beam, most)
-    elif beam < math.inf or most is not None:
-        raise InvalidInput("beam", found="one with a hidden Markov model", expected="a graph for it")
-    else:
-        answer = partial(_of_model, own, what)
+    graph = isinstance(own, Graph)
+    if graph and what == "posterior":
+        raise InvalidInput("what", found="posterior with a graph", expected="a hidden Markov model (.json)")
+    if (beam < math.inf or most is not None) and (not graph or what != "best"):
+        found = f"{what} with a graph" if graph else "a hidden Markov model"
+        raise InvalidInput("beam, active", found=found, expected="best with a graph, to which they belong")
+    answer: Any = partial(_of_graph, own, what, beam, most) if graph else partial(_of_model, own, what)
     fields = _FIELDS["graph" if isinstance(own, Graph) and what == "best" else what]
     if isinstance(own, Graph) and what == "count":
         fields = fields[:1]
@@ -131,7 +128,7 @@ def _held(path: str | os.PathLike[str]) -> Iterator[Sequence[tuple[str, Any]]]:
 
 
 def _of_graph(graph: Graph, what: str, beam: float, most: int | None, frames: Any) -> list[dict[str, Any]]:
-    if isinstance(frames, str) or frames.ndim != 2:
+    if isinstance(frames, str) or frames.ndim == 1:
         raise InvalidInput("frames", found="symbols", expected="logarithms (frames, labels) for a graph")
     if what == "sum":
         return [{"log_likelihood": graph.log_sum(frames)}]
@@ -154,12 +151,11 @@ def _of_model(model: HiddenMarkovModel, what: str, observations: Any) -> list[di
 def _stretches(model: HiddenMarkovModel, name: str, found: Decoded) -> list[dict[str, Any]]:
     """A row for each stretch of frames in one state."""
     told = {"sequence_id": name, "score": found.score}
-    if found.score == -math.inf:
+    if found.score == -math.inf or not found.path.size:
         return [told]
     changes = np.flatnonzero(np.diff(found.path)) + 1
     first, last = [0, *changes.tolist()], [*changes.tolist(), found.path.size]
     return [
         {**told, "first": a + 1, "last": b, "state": model.states[found.path[a]]}
         for a, b in zip(first, last, strict=True)
-        if a < b
     ]

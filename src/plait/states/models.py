@@ -84,10 +84,9 @@ class HiddenMarkovModel:
         """
         content = read_json(path, "a hidden Markov model")
         if not isinstance(content, dict) or not {"start", "transitions"} <= content.keys() <= {*_FIELDS}:
-            found = f"the fields {', '.join(map(str, content))}" if isinstance(content, dict) else "no object"
-            raise FormatError(
-                path, found=found, expected=f"start and transitions, perhaps {', '.join(_FIELDS)}"
-            )
+            found = f"the fields {', '.join(content) or 'none'}" if isinstance(content, dict) else "no object"
+            expected = "an object with start and transitions, perhaps emissions, states, symbols"
+            raise FormatError(path, found=found, expected=expected)
         try:
             return cls(**content)
         except InvalidInput as error:
@@ -145,7 +144,7 @@ class HiddenMarkovModel:
         InvalidInput
             If a symbol is unknown, or a logarithm is no number below infinity.
         """
-        given = np.array([*observations]) if isinstance(observations, str) else np.asarray(observations)
+        given = _given(observations)
         if given.ndim == 2:
             weights = given.astype(np.float64)
             if weights.shape[1] != len(self.states) or np.isnan(weights).any() or (weights == np.inf).any():
@@ -178,7 +177,7 @@ class HiddenMarkovModel:
         InvalidInput
             If a symbol is unknown.
         """
-        given = np.array([*observations]) if isinstance(observations, str) else np.asarray(observations)
+        given = _given(observations)
         if given.ndim != 1:
             raise InvalidInput("observations", found=f"{given.ndim} dimensions", expected="one or two")
         if given.dtype.kind in "iu":
@@ -191,8 +190,12 @@ class HiddenMarkovModel:
         if bad.any():
             at = int(bad.argmax())
             expected = f"one of {', '.join(self.symbols[:20])}"
-            raise InvalidInput("observations", found=f"{given[at]!s} in frame {at}", expected=expected)
+            raise InvalidInput("observations", found=f"{given[at]!s}, symbol {at + 1}", expected=expected)
         return codes
+
+
+def _given(observations: ArrayLike) -> NDArray[Any]:
+    return np.array([*observations]) if isinstance(observations, str) else np.asarray(observations)
 
 
 def _table(name: str, values: Any, shape: tuple[int | None, ...]) -> _Floats:
