@@ -60,7 +60,11 @@ def decode_file(
     if (beam < math.inf or most is not None) and (not graph or what != "best"):
         found = f"{what} with a graph" if graph else "a hidden Markov model"
         raise InvalidInput("beam, active", found=found, expected="best with a graph, to which they belong")
-    answer: Any = partial(_of_graph, own, what, beam, most) if graph else partial(_of_model, own, what)
+    answer: Any
+    if isinstance(own, Graph):
+        answer = partial(_of_graph, own, what, beam, most)
+    else:
+        answer = partial(_of_model, own, what)
     fields = _FIELDS["graph" if isinstance(own, Graph) and what == "best" else what]
     if isinstance(own, Graph) and what == "count":
         fields = fields[:1]
