@@ -66,11 +66,11 @@ interpreted: setup ## Recurrences and schedules as plain Python, without the com
 
 cuda: setup ## CUDA kernels without a GPU: in the simulator, and compiled for three generations
 	NUMBA_ENABLE_CUDASIM=1 $(PYTEST) -q $(PARALLEL) -m "cuda_simulator$(FAST)" $(KERNELS)
-	$(PYTEST) -q $(PARALLEL) $(CUDA_BUILDS) $(KERNELS)
+	$(PYTEST) -q -n 0 $(CUDA_BUILDS) $(KERNELS)
 
 cuda-passed: setup ## Run all tests of CUDA kernels, and keep with what sources they pass
 	NUMBA_ENABLE_CUDASIM=1 $(PYTEST) -q $(PARALLEL) -m cuda_simulator --kernels=record
-	$(PYTEST) -q $(PARALLEL) $(CUDA_BUILDS) --kernels=record
+	$(PYTEST) -q -n 0 $(CUDA_BUILDS) --kernels=record
 
 unit: setup ## All other tests
 	$(PYTEST) $(PARALLEL) --without-interpreted --ignore=$(CUDA_BUILDS) $(if $(EVERY),,-m "not slow" --few-specialisations)

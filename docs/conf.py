@@ -40,8 +40,15 @@ autodoc_typehints_format = "short"
 numpydoc_show_class_members = False
 # A package exports names of its modules, so that a short reference may have two targets, both right.
 suppress_warnings = ["ref.python"]
-# Pages whose commands are run find themselves, and what runs them, here.
-doctest_global_setup = f"import sys; DOCS = {str(Path(__file__).parent)!r}; sys.path.insert(0, DOCS)"
+# Pages whose commands are run find themselves, and what runs them, here. What commands need is compiled in
+# this process, where much of it is there from the pages before.
+doctest_global_setup = f"""
+import sys
+import plait.lang.ahead
+plait.lang.ahead.worth = lambda numbers: 1
+DOCS = {str(Path(__file__).parent)!r}
+sys.path.insert(0, DOCS)
+"""
 # Only the examples written for the pages; those of docstrings run in `make doctests`.
 doctest_test_doctest_blocks = ""
 

@@ -67,7 +67,9 @@ def test_every_command_has_an_example() -> None:
     assert set(EXAMPLES) == names(app) - grouped - {"compile", "doctor", "demo"}
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    "shell", ["bash", *(pytest.param(s, marks=pytest.mark.slow) for s in ("zsh", "fish"))]
+)
 def test_completion_is_written_for_every_shell(plait: Any, shell: str) -> None:
     found = plait("completion", shell)
     assert found.status == 0

@@ -182,6 +182,7 @@ def test_what_is_still_copied_is_not_written_over() -> None:
     assert order == [True] and device.turn == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     SIMULATED or importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda compiles nothing here"
 )

@@ -230,6 +230,7 @@ class TestPlan:
         assert (shape.threads * shape.rows) * (shape.stripes - 1) < length
         assert shared_bytes(shape) <= 113 << 10
 
+    @pytest.mark.slow
     @pytest.mark.skipif(SIMULATED, reason="nothing is compiled in the CUDA simulator")
     @pytest.mark.parametrize("make", [search_kernel, striped_kernel])
     def test_the_largest_shape_fits_a_block_of_every_device(self, make: Any) -> None:

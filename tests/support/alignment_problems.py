@@ -227,6 +227,7 @@ _SELDOM: set[tuple[Any, ...]] = {
     ("antidiagonal", "edges", "int16", _W16, "profile8", False),
     ("antidiagonal", "edges", "int16", _W16, "profile8", True),
     ("antidiagonal", "edges", "int16", 8, "profile16", False),
+    ("antidiagonal", "edges", "int32", _W32, "profile16", False),
     ("antidiagonal", "local", "int16", _W16, "profile8", True),
     ("antidiagonal", "local", "int32", _W32, "profile16", False),
     ("antidiagonal", "extension", "int16", _W16, "table16", True),

@@ -213,7 +213,8 @@ def test_the_reference_gives_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("size", "match", "score"),
     [
-        *((60, 5, 300), (127, 2, 254), (128, 2, 256), (600, 127, 76200)),
+        *((60, 5, 300), (127, 2, 254), (128, 2, 256)),
+        pytest.param(600, 127, 76200, marks=pytest.mark.slow),
         pytest.param(300, 1000, 300000, marks=pytest.mark.slow),
     ],
 )

@@ -150,15 +150,19 @@ def test_pairs_within_a_span() -> None:
     assert (np.diff(table.pairs, axis=1) < 30).all()
 
 
-def test_logarithms_where_sums_do_not_fit() -> None:
-    codes = [Molecule(codes_checked(TRNA, 1))]
+@pytest.mark.parametrize(
+    ("sequence", "device"),
+    [("GGGAAAUCCCA", "reference"), pytest.param(TRNA, "cpu", marks=pytest.mark.slow)],
+)
+def test_logarithms_where_sums_do_not_fit(sequence: str, device: str) -> None:
+    codes = [Molecule(codes_checked(sequence, 1))]
     wanted = EnsembleRequest(samples=2, seed=4)
     target = resolve("cpu", 1)
     sums = _sums(codes, [0], settings(), wanted, target, 0.0)[0]
-    logarithms = _sums(codes, [0], settings(), wanted, target, None)[0]
+    logarithms = _sums(codes, [0], settings(), wanted, resolve(device, 1), None)[0]
     scaled = _sums(codes, [0], settings(), wanted, target, 0.4)[0]
     assert logarithms.logarithm == pytest.approx(sums.logarithm, rel=1e-12)
-    assert scaled.logarithm + 0.4 * len(TRNA) == pytest.approx(sums.logarithm, rel=1e-12)
+    assert scaled.logarithm + 0.4 * len(sequence) == pytest.approx(sums.logarithm, rel=1e-12)
     for other in (logarithms, scaled):
         assert other.pairs.tolist() == sums.pairs.tolist()
         assert other.probabilities == pytest.approx(sums.probabilities, abs=1e-12)

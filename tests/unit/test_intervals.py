@@ -130,19 +130,25 @@ def best_of_prefixes(sequence: str, seed: int) -> list[Any]:
 LONG = [sequence_of(seed, 120, 100, "AAAAAAACG") for seed in range(2)]
 
 
-@pytest.mark.parametrize("width", [1, 16])
+def filled_only(sweep: Any) -> None:
+    """Rows by the kernel of commands, without the way back."""
+    empty = np.full((1, 1), BEST.one), np.empty((3, 1), np.int64), np.empty((1, 1), np.int32)
+    fold_kernel(sweep, np.zeros(0, np.int64), *empty)
+
+
+@pytest.mark.parametrize("width", [pytest.param(1, marks=pytest.mark.slow), 16])
 def test_best_scores_in_lanes(width: int) -> None:
     rule, weights = NearestNeighbor(np.float32(-1), np.float32(0)), scores(1, 130)
     found = [sequence_of(seed, 36, 24) for seed in range(4)] + [*LONG, "", "GGGAAACCC", "A" * 40]
     for sequence in found:
-        _, kept = rows(fill_kernel, lanes_of(width), [sequence], 1, Candidates(), rule, BEST, weights)
+        _, kept = rows(filled_only, lanes_of(width), [sequence], 1, Candidates(), rule, BEST, weights)
         assert kept.exterior[0].tolist() == best_of_prefixes(sequence, 1)
 
 
 def test_a_sequence_in_each_lane() -> None:
     rule, weights = NearestNeighbor(np.float32(-1), np.float32(0)), scores(2, 130)
     found = [sequence_of(seed, 32) for seed in range(14)] + LONG[:1]
-    _, kept = rows(fill_kernel, lanes_of(16), found, 16, Candidates(), rule, BEST, weights)
+    _, kept = rows(filled_only, lanes_of(16), found, 16, Candidates(), rule, BEST, weights)
     for g, sequence in enumerate(found):
         assert kept.exterior[0, g] == best_of_prefixes(sequence, 2)[0]
     assert kept.exterior[0, 15] == 0
@@ -160,7 +166,10 @@ def test_sums_in_lanes_and_logarithms() -> None:
         _, alone = rows(fill_kernel, lanes_of(8), [sequence], 1, EveryStem(), rule, SUM, weights)
         assert alone.exterior[0, 0] == pytest.approx(expected, rel=1e-12)
         log_rule = NearestNeighbor(np.log(rule.unpaired), np.log(rule.outside))
-        _, logs = rows(fill_kernel, OneLane(), [sequence], 1, EveryStem(), log_rule, alg, logarithms)
+        _, logs = rows(
+            interpreted(fill_kernel), OneLane(), [sequence[:24]], 1, EveryStem(), log_rule, alg, logarithms
+        )
+        expected = plain(sequence[:24], rule, SUM, weights)[1][0]
         assert logs.exterior[0, 0] == pytest.approx(math.log(expected), rel=1e-11)
 
 
@@ -232,22 +241,23 @@ def in_parts(monkeypatch: pytest.MonkeyPatch, columns: int, several: int) -> Non
     monkeypatch.setattr(launches, "_PART_ROWS", several)
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @pytest.mark.parametrize("count", [2, 3])
 def test_parts_of_a_sequence_are_the_whole(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(launches, "_PART_ROWS", 5)
-    sequence, fold = sequence_of(4, 150, 150, "AAAAACG"), interpreted(fold_kernel)
-    batch = FoldBatch(NearestNeighbor(np.float32(-1), np.float32(0)), BEST, scores(3, 150), [])
+    size = 64
+    sequence, fold = sequence_of(4, size, size, "AAAAACG"), interpreted(fold_kernel)
+    batch = FoldBatch(NearestNeighbor(np.float32(-1), np.float32(0)), BEST, scores(3, size), [])
     found = []
     for parts in (1, count):
         room = Room()
         sweep = room.sweep(lanes_of(4), Candidates(), batch, [Strand(codes_of(sequence))], 1)
         if parts > 1:
             sweep = launches._fold_in_parts(fold, room, sweep, parts, parts)
-        partners, left = np.empty((1, 150), np.int32), np.empty((3, 152), np.int64)
-        fold(sweep, np.array([150]), np.full((1, 458), BEST.one), left, partners)
+        partners, left = np.empty((1, size), np.int32), np.empty((3, size + 2), np.int64)
+        fold(sweep, np.array([size]), np.full((1, 3 * size + 8), BEST.one), left, partners)
         kept = sweep.kept
-        cells = [kept.starts[i] + j for i in range(150) for j in range(i, 150)]
+        cells = [kept.starts[i] + j for i in range(size) for j in range(i, size)]
         found.append([kept.closed[0, cells], kept.multi[0, cells], kept.exterior[0], partners[0]])
     for one, other in zip(*found, strict=True):
         assert one.tolist() == other.tolist()

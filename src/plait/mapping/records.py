@@ -443,6 +443,9 @@ class RecordFormat(ABC):
     def _columns(self, block: MappedReads, names: Names) -> Columns:
         reads, genome = block.reads, self.genome
         loci = [getattr(block.hits, field.name) for field in fields(block.hits)][1:]
+        # As those of an index file are: for arrays that can be written to, kernels would be compiled again.
+        lengths = genome.lengths.view()
+        lengths.flags.writeable = False
         return Columns(
             names.data,
             names.starts,
@@ -454,7 +457,7 @@ class RecordFormat(ABC):
             block.mates,
             self._contigs.data,
             self._contigs.starts,
-            genome.lengths,
+            lengths,
             # Contigs without letters are not in the header.
             np.cumsum(genome.lengths > 0) - 1,
             _WORDS.data,
