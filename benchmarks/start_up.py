@@ -1,8 +1,9 @@
 """Seconds of short commands, from start to end of the process: the first time, and when all is compiled.
 
-    python benchmarks/start_up.py [ROUNDS]
+    python benchmarks/start_up.py [ROUNDS [WORD ...]]
 
-The first time a command has an empty cache of kernels. Bytecode is written before anything counts. pyarrow
+Words choose the command lines that have one of them; those of `vdj generate` are read by others. The first
+time a command has an empty cache of kernels. Bytecode is written before anything counts. pyarrow
 imports pandas where it finds it, unless it is kept from that; what stands for pandas here takes some seconds
 to import.
 """
@@ -60,6 +61,7 @@ def seconds(command: str, folder: Path, cache: str, path: str = "") -> tuple[flo
 def main() -> None:
     """Print the first time, and the least of some rounds."""
     rounds = int(sys.argv[1]) if sys.argv[1:] else 5
+    chosen = [command for command in COMMANDS if any(word in command for word in sys.argv[2:] or [""])]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copytree(INPUTS, folder, dirs_exist_ok=True)
@@ -69,7 +71,7 @@ def main() -> None:
         (folder / "ten.fastq").write_text("".join(reads[:40]))
         print(f"# {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}; seconds, least of {rounds}")
         print("#  first: clock, processor; again: clock, processor; processor with pandas; kernels")
-        for number, command in enumerate(COMMANDS):
+        for number, command in enumerate(chosen):
             cache = f"cache-{number}"
             seconds("vdj --help", folder, cache)
             first = seconds(command, folder, cache)

@@ -317,3 +317,32 @@ def mouse_rows() -> Callable[..., dict[str, list[str]]]:
         return columns
 
     return draw
+
+
+@pytest.fixture
+def inputs(tmp_path: Path, mouse_rows: Any) -> Callable[[str], list[Path]]:
+    """Two tables of 100 rows in all, as Parquet with row groups of other lengths than blocks, or as text."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def write(kind: str) -> list[Path]:
+        paths = []
+        for name, rows in (("a", mouse_rows(61, seed=1)), ("b", mouse_rows(39, seed=2))):
+            path = tmp_path / f"{name}.{kind}"
+            if kind == "parquet":
+                pq.write_table(pa.table(rows), path, row_group_size=25)
+            else:
+                lines = ["\t".join(rows), *map("\t".join, zip(*rows.values(), strict=True))]
+                path.write_text("\n".join(lines) + "\n")
+            paths.append(path)
+        return paths
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def counter() -> Any:
+    """Counts with the alleles of mouse TRB."""
+    from plait.vdj import PathCounter
+
+    return PathCounter("mouse_trb", device="cpu", threads=1)

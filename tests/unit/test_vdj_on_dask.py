@@ -8,12 +8,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import cloudpickle
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.read_library import Library, simulate_reads, write_fastq
@@ -41,30 +40,6 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plait.vdj.count_files._MOST_ROWS", BLOCK)
     monkeypatch.setattr("plait.vdj.count_files._FEWEST_ROWS", BLOCK)
     monkeypatch.setattr("plait.vdj.repertoires.sharing._BLOCK_ROWS", BLOCK)
-
-
-@pytest.fixture(scope="module")
-def counter() -> PathCounter:
-    return PathCounter("mouse_trb", device="cpu", threads=1)
-
-
-@pytest.fixture
-def inputs(tmp_path: Path, mouse_rows: Any) -> Callable[[str], list[Path]]:
-    """Two tables of 100 rows in all, as Parquet with row groups of other lengths than blocks, or as text."""
-
-    def write(kind: str) -> list[Path]:
-        paths = []
-        for name, rows in (("a", mouse_rows(61, seed=1)), ("b", mouse_rows(39, seed=2))):
-            path = tmp_path / f"{name}.{kind}"
-            if kind == "parquet":
-                pq.write_table(pa.table(rows), path, row_group_size=25)
-            else:
-                lines = ["\t".join(rows), *map("\t".join, zip(*rows.values(), strict=True))]
-                path.write_text("\n".join(lines) + "\n")
-            paths.append(path)
-        return paths
-
-    return write
 
 
 def count(inputs: list[Path], counter: PathCounter, name: str, **options: Any) -> FinishedRun[CountSummary]:

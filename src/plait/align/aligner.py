@@ -158,7 +158,7 @@ class Aligner(PairSweep):
         Parameters
         ----------
         query, target
-            Sequences; either may be empty.
+            As for `score`.
         """
         query, target = letters_of(query, "query"), letters_of(target, "target")
         found = self._align_short(query, target)

@@ -433,9 +433,9 @@ class SearchRun:
         else:
             path = self._scaled_rows(query.codes, target).align()
             score = (path.score + COMPOSITION_SCALE // 2) // COMPOSITION_SCALE
-        own = (score, path.query_end, path.target_end, path.runs)
+        told = (score, path.query_end, path.target_end, path.runs)
         interpreted = self._pairs.interpreted
-        found = make_alignment(query.codes, target, self.scoring, *own, interpreted=interpreted)
+        found = make_alignment(query.codes, target, self.scoring, *told, interpreted=interpreted)
         if query.profile is None:
             return found
         # What is similar is what scores.

@@ -14,7 +14,14 @@ from plait.align.batches import PairSweep, code_list
 from plait.align.scoring import NO_CODE
 from plait.dp.pairs import lists
 from plait.dp.pairs.gaps import AffineGap
-from plait.dp.pairs.lists import PairResults, align_pairs_kernel, make_memory, make_setup, read_only
+from plait.dp.pairs.lists import (
+    PairResults,
+    align_pairs_kernel,
+    make_memory,
+    make_setup,
+    read_only,
+    shared_setup,
+)
 from plait.dp.pairs.paths import COUNTS, PathColumns, Paths
 from plait.dp.pairs.rows import SHORT_RESULT, Ends, ShortMemory, align_short_kernel, short_memory
 from plait.dp.pairs.scores import PairTable
@@ -122,7 +129,7 @@ class _OnePair:
     def __init__(self, pairs: PairSweep, letters: NDArray[np.uint8]) -> None:
         matrix, size = pairs.scoring.matrix, letters.size
         task = pairs._task(code_list([letters]), code_list([letters]))
-        setup = make_setup(task, keep=True)
+        setup = shared_setup(make_setup(task, keep=True))
         self._task, self._source = task, setup.rules[0]
         # In a table of few letters a query's letter is where its row begins.
         self._step = len(matrix.letters) if isinstance(self._source, PairTable) else 1
