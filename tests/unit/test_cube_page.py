@@ -130,3 +130,20 @@ def test_damage_leaves_no_page(tmp_path: Path) -> None:
     assert not (tmp_path / "a.html").exists()
     assert main(["hsi", "info", str(tmp_path / "a.c123"), "--html", str(tmp_path / "a.c123")]) == 2
     assert len(png(np.zeros((1, 1, 3), np.uint8))) > 60
+
+
+@pytest.mark.parametrize("value", [0.0, 1e20, -3e38], ids=str)
+def test_bands_of_one_large_number(tmp_path: Path, value: float) -> None:
+    # Such as what stands for no number in NetCDF files.
+    compress_cube(as_cube(np.full((5, 4, 3), value, np.float32)), tmp_path / "a.c123")
+    found = write_cube_page(tmp_path / "a.c123", tmp_path / "a.html")
+    assert (found.least == np.float32(value)).all()
+    assert "nan" not in (tmp_path / "a.html").read_text().partition("<svg")[2]
+
+
+def test_numbers_whose_difference_is_none(tmp_path: Path) -> None:
+    cube = np.resize(np.array([1e308, -1e308]), (8, 8, 2))
+    compress_cube(as_cube(cube), tmp_path / "a.c123")
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = write_cube_page(tmp_path / "a.c123", tmp_path / "a.html")
+    assert found.largest.max() == 1e308

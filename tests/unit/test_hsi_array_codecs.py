@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
+import struct
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,8 +21,9 @@ from zarr.storage import MemoryStore
 
 from plait.errors import FormatError, InvalidInput
 from plait.hyperspectral.chunks import ChunkCoding
+from plait.hyperspectral.containers import Window
 from plait.hyperspectral.libraries.numcodecs_codec import Ccsds123
-from plait.hyperspectral.libraries.zarr_codec import Ccsds123Codec
+from plait.hyperspectral.libraries.zarr_codec import Ccsds123Codec, needed_bytes
 
 NAME = "plait.ccsds123"
 RAMP = (np.arange(40)[:, None, None] * 7 + np.arange(30)[:, None] * 3 + np.arange(6) * 50).astype(np.uint16)
@@ -236,3 +239,27 @@ def test_threads_share_a_codec() -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda image: codec.decode(codec.encode(image)), images))
     assert all(map(np.array_equal, images, found))
+
+
+def test_a_chunk_that_says_it_is_longer_than_it_is() -> None:
+    end = struct.pack("<QQI8s", 1 << 46, 64, 0, b"PLHSIend")
+    data = bytes(range(256)) * 200 + end
+    asked: list[int] = []
+
+    async def get(first: int, last: int | None) -> bytes:
+        asked.append(first)
+        return data[first:last]
+
+    found = asyncio.run(needed_bytes(get, Window(0, 1, 0, 1)))
+    # All that there is, and no room for what there is not.
+    assert bytes(found) == data and asked[-1] == 0
+
+
+def test_streams_of_other_samples_than_the_array_has() -> None:
+    wide = Ccsds123(dtype="<i4").encode(np.full((2, 3, 4), -70_000, "<i4"))
+    with pytest.raises(FormatError, match="a stream of int32, expected one of int16"):
+        Ccsds123(dtype="<i2").decode(wide)
+    found, _, kept = stored("yxz", None)
+    kept["c/0/0/0"] = kept["c/0/0/0"].from_bytes(ChunkCoding().encode(np.full(found.chunks, 1 << 20, "u4")))
+    with pytest.raises(FormatError, match="a stream of uint32, expected one of"):
+        found[0, 0, 0]

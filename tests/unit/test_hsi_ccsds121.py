@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from support.examples import examples
 
 from plait.cli import main
 from plait.errors import FormatError, InvalidInput
+from plait.formats.cubes.layout import as_rows, interleave_axes
 from plait.hyperspectral.ccsds121 import RiceParameters, decode_rice, decompress_rice_file
 
 
@@ -165,3 +167,36 @@ def test_the_command(
     assert "check shape, bits of a sample" in capsys.readouterr().err
     with pytest.raises(InvalidInput, match="rows"):
         decompress_rice_file(stream, tmp_path / "b.npy", p, shape=(0, 7, 5))
+
+
+@pytest.mark.parametrize("interleave", ["bsq", "bil", "bip"])
+def test_a_file_is_not_held_in_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, interleave: str
+) -> None:
+    monkeypatch.setattr("plait.hyperspectral.ccsds121._SAMPLES", 1 << 12)
+    monkeypatch.setattr("plait.hyperspectral.codewords._WINDOW_WORDS", 1 << 12)
+    monkeypatch.setattr("plait.formats.atomic._BUFFER_BYTES", 1 << 12)
+    p = RiceParameters(depth=12, reference_interval=16)
+    shape = {"bsq": (16, 128, 256), "bil": (128, 16, 256), "bip": (128, 256, 16)}[interleave]
+    stored = np.zeros(shape, np.uint16)
+    stored.reshape(-1)[: 1 << 14] = np.random.default_rng(2).integers(0, 4096, 1 << 14)
+    stream = encode_rice(stored.reshape(-1).tolist(), p)
+    (tmp_path / "a.aec").write_bytes(stream)
+    rows = as_rows(stored, interleave_axes(interleave))
+
+    def run(name: str) -> None:
+        decompress_rice_file(tmp_path / "a.aec", tmp_path / name, p, shape=rows.shape, interleave=interleave)
+
+    run("a.npy")
+    # In the order that it had.
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), stored)
+    if interleave != "bip":
+        # Rows that do not lie together are read and written many at a time.
+        return
+    tracemalloc.start()
+    try:
+        run("b.npy")
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < stored.nbytes / 2, most

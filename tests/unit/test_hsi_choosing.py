@@ -112,3 +112,48 @@ def test_small_blocks_are_warned_of(tmp_path: Path, blocks: str, told: bool) -> 
     ) is told
     if told:
         assert done.notes[0].startswith("blocks of 100 pixels cost some percent")
+
+
+@pytest.mark.parametrize("blocks", [None, "rows:100"])
+def test_it_is_no_larger_than_fast_where_the_sample_misleads(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, blocks: str | None
+) -> None:
+    monkeypatch.setattr("plait.hyperspectral.choosing.SAMPLE", 16 * 20 * 4)
+    cube, striped = _cube(400, 20, 4, noise=1), _cube(400, 20, 4, stripes=300)
+    # The rows that are looked at, and no others.
+    for first in (0, 100, 200, 300):
+        cube[first : first + 4] = striped[first : first + 4]
+    image = image_of(ArrayCube(cube), 12)
+    grid = None if blocks is None else BlockGrid.parse(blocks, image)
+    fast = preset_parameters(image, "fast")
+
+    def size(**options: Any) -> int:
+        pieces: list[bytes] = []
+        compress_cube(ArrayCube(cube), pieces.append, blocks=blocks, **options)
+        return sum(map(len, pieces))
+
+    misled = parameters_for(ArrayCube(cube), image, "auto", grid)
+    least = size(parameters=fast)
+    if blocks is None:
+        assert size(parameters=misled) > least
+    assert size(parameters=misled, fallback=fast) == min(size(parameters=misled), least)
+    np.save(tmp_path / "in.npy", cube)
+    done = compress_file(
+        tmp_path / "in.npy", tmp_path / "a.c123", preset="auto", blocks=blocks, dynamic_range=12
+    )
+    assert done.summary.compressed_bytes == (tmp_path / "a.c123").stat().st_size
+    beside = compress_file(
+        tmp_path / "in.npy", tmp_path / "b.c123", preset="fast", blocks=blocks, dynamic_range=12
+    )
+    assert done.summary.compressed_bytes <= beside.summary.compressed_bytes
+    with open_stream(tmp_path / "a.c123") as opened:
+        assert opened.verify() == ()
+        np.testing.assert_array_equal(opened.read(0, 400), cube)
+
+
+def test_a_fallback_has_the_same_image() -> None:
+    cube = ArrayCube(_cube(9, 5, 3))
+    image = image_of(cube, 12)
+    other = preset_parameters(image_of(ArrayCube(_cube(9, 5, 4)), 12))
+    with pytest.raises(InvalidInput, match="cube: found 9 rows, 5 columns, 3 bands"):
+        compress_cube(cube, [].append, parameters=preset_parameters(image), fallback=other)

@@ -142,7 +142,7 @@ def test_bits_that_are_zero_in_all_samples_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("samples", "told"),
     [
-        (np.array([[[0, 1 << 32]]]), "int64 samples, of 0 to 4294967296.*32 bits"),
+        (np.array([[[0, 1 << 32]]]), "int64 samples, among them 0 and 4294967296.*32 bits"),
         (np.array([[[0.1, 1 / 3]]]), r"float64 samples, neither whole.*astype\('float32'\)"),
         (np.array([[[np.nan, 1.0]]]), "float64 samples"),
     ],
@@ -264,3 +264,13 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "kind quotient" in capsys.readouterr().out
     assert main(["hsi", "verify", str(stream), str(tmp_path / "a.npy")]) == 0
     assert main(["hsi", "compress", str(tmp_path / "a.npy"), "-o", str(stream), "--bare"]) == 2
+
+
+def test_a_way_that_fits_the_first_rows_alone() -> None:
+    cube = np.round(np.random.default_rng(4).uniform(0, 50, (300, 40, 30)), 2).astype(np.float32)
+    cube[299, 39, 29] = np.float32(1.2345)
+    found = mapped(ArrayCube(cube))
+    assert (found.mapping.kind, found.mapping.digits) == ("quotient", 4)
+    np.testing.assert_array_equal(_bits(found.mapping.from_integers(found.read(0, 300))), _bits(cube))
+    with pytest.raises(InvalidInput, match=f"int64 samples, among them -5 and {1 << 40}"):
+        mapped(ArrayCube(np.array([-5, 7] * 300_000 + [1 << 40]).reshape(-1, 1, 1)[-65_536:]))

@@ -371,3 +371,54 @@ def test_two_threads_share_a_file(
         assert len(opened.verify(threads=2)) == 1
     with open_stream(stream[: len(stream) - 40]) as opened, pytest.raises(FormatError, match="stream"):
         list(opened.rows(threads=2, device="cpu"))
+
+
+def test_parts_that_overlap_make_a_small_file_no_large_one(tmp_path: Path, cube: NDArray[Any]) -> None:
+    pieces: list[bytes] = []
+    many = {f"{k}": bytes(3000) for k in range(50)}
+    compress_cube(ArrayCube(cube), pieces.append, blocks="rows:40", attachments=many)
+    whole = bytearray(b"".join(pieces))
+    index, length, _, end = struct.unpack_from("<QQI8s", whole, len(whole) - 28)
+    blocks = 4
+    # Every attachment, and then every block, begins at the first byte and goes up to the index.
+    place = index + 12 + 24 * blocks
+    for k in range(50):
+        data = bytes(whole[:index])
+        struct.pack_into("<QQI", whole, place, 0, index, zlib.crc32(data))
+        place += 22 + len(f"{k}")
+    sealed = zlib.crc32(whole[index : index + length])
+    struct.pack_into("<QQI8s", whole, len(whole) - 28, index, length, sealed, end)
+    with pytest.raises(FormatError, match=r"attachments of .* bytes in .* expected attachments that do not"):
+        open_stream(bytes(whole))
+    for k in range(blocks):
+        struct.pack_into("<QQ", whole, index + 12 + 24 * k, 52, index - 52)
+    sealed = zlib.crc32(whole[index : index + length])
+    struct.pack_into("<QQI8s", whole, len(whole) - 28, index, length, sealed, end)
+    with pytest.raises(FormatError, match=r"blocks of .* bytes in .* expected blocks that do not overlap"):
+        open_stream(bytes(whole))
+
+
+def test_an_index_whose_entries_overlap(tmp_path: Path, cube: NDArray[Any]) -> None:
+    compress_cube(ArrayCube(cube), tmp_path / "a.c123", parameters=preset_parameters(IMAGE))
+    make_index(tmp_path / "a.c123", tmp_path / "a.index", every=10)
+    whole = bytearray((tmp_path / "a.index").read_bytes())
+    head, count = 64, 14
+    data = bytes(whole)
+    for k in range(count):
+        place = head + 28 * k + 8
+        struct.pack_into("<QQI", whole, place, 0, len(data) // 2, zlib.crc32(data[: len(data) // 2]))
+    end = head + 28 * count
+    struct.pack_into("<I", whole, end, zlib.crc32(whole[:end]))
+    (tmp_path / "a.index").write_bytes(whole)
+    with pytest.raises(FormatError, match=r"entries of .* bytes in .* expected entries that do not overlap"):
+        open_stream(tmp_path / "a.c123", index=tmp_path / "a.index")
+
+
+def test_a_container_of_no_bands_names_the_file(tmp_path: Path, cube: NDArray[Any]) -> None:
+    whole = _container(tmp_path / "a.blocks", cube)
+    struct.pack_into("<I", whole, 20, 0)
+    size = struct.calcsize("<8sHHIIIBBHII")
+    struct.pack_into("<I", whole, size, zlib.crc32(whole[:size]))
+    (tmp_path / "a.blocks").write_bytes(whole)
+    with pytest.raises(FormatError, match=r"a\.blocks: found bands: 0"):
+        open_stream(tmp_path / "a.blocks")

@@ -542,7 +542,7 @@ def read_121(
 ) -> None:
     """Decompress a stream of CCSDS 121.0, such as libaec writes, into the file of a cube.
 
-    The stream has no header: all of it has to be said. It is read into memory.
+    The stream has no header: all of it has to be said. Samples wait in a temporary file.
 
     Parameters
     ----------

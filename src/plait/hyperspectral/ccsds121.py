@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import mmap
 import os
+import stat
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -12,8 +16,8 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError
 from plait.formats.compression import input_errors
-from plait.formats.cubes.files import create_cube
-from plait.formats.cubes.layout import CubeLayout, as_rows, interleave_axes
+from plait.formats.cubes.files import RawShape, create_cube, open_cube
+from plait.formats.cubes.layout import CubeLayout, interleave_axes
 from plait.hyperspectral.codec import sample_type
 from plait.hyperspectral.coders import BlockCode, decode_references
 from plait.hyperspectral.codewords import BodyEnd, BodyReader
@@ -88,14 +92,32 @@ def decode_rice(
 
     `path` is for messages. FormatError if the stream ends early, holds more, or leads to no samples.
     """
+    pieces = _pieces(data, count, parameters, path)
+    # No room is made before it is known that so many samples can be there.
+    first = next(pieces)
+    found = np.empty(count, first.dtype)
+    done = 0
+    for piece in itertools.chain((first,), pieces):
+        found[done : done + len(piece)] = piece
+        done += len(piece)
+    return found
+
+
+def _type_of(parameters: RiceParameters) -> np.dtype[Any]:
+    depth = max(parameters.depth, 2)
+    return sample_type(ImageLayout(columns=1, rows=1, bands=1, dynamic_range=depth, signed=parameters.signed))
+
+
+def _pieces(
+    data: Any, count: int, parameters: RiceParameters, path: str | os.PathLike[str]
+) -> Iterator[NDArray[Any]]:
+    """The samples in turn, some at a time; see `decode_rice`."""
     size, depth = parameters.block_size, parameters.depth
     blocks = -(-count // size)
     if len(data) < blocks // (64 * 2):
         # A run of 64 blocks of zeros takes seven bits or more.
         raise _damaged(path, f"{len(data):,} bytes", count)
-    image = ImageLayout(columns=1, rows=1, bands=1, dynamic_range=max(depth, 2), signed=parameters.signed)
-    low = -(1 << (depth - 1)) if parameters.signed else 0
-    found = np.empty(count, sample_type(image))
+    kind, low = _type_of(parameters), -(1 << (depth - 1)) if parameters.signed else 0
     reader, code = BodyReader(data), parameters.code(blocks)
     step = max(1, _SAMPLES // (size * parameters.reference_interval)) * size * parameters.reference_interval
     progress = np.zeros(2, np.int64)
@@ -116,10 +138,9 @@ def decode_rice(
         own = values[: last - first]
         if int(own.min()) < low or int(own.max()) >= low + (1 << depth):
             raise _damaged(path, f"samples of more than {depth} bits", count)
-        found[first:last] = own
+        yield own.astype(kind)
     if reader.left > 8 * _FILL + 7:
         raise _damaged(path, f"{reader.left // 8:,} bytes behind the last sample", count)
-    return found
 
 
 def _damaged(path: str | os.PathLike[str], found: str, count: int) -> FormatError:
@@ -129,6 +150,15 @@ def _damaged(path: str | os.PathLike[str], found: str, count: int) -> FormatErro
         expected=f"a stream of CCSDS 121.0 with {count:,} samples and these parameters",
         hint="it has no header: check shape, bits of a sample, block size and reference interval",
     )
+
+
+def _data(path: str | os.PathLike[str]) -> Any:
+    """The bytes of a file, as a map where it can be mapped."""
+    with input_errors(path), open(path, "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
+            return file.read()
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def decompress_rice_file(
@@ -169,15 +199,21 @@ def decompress_rice_file(
     InvalidInput
         If the output cannot be written so, or is there already.
     """
-    axes = interleave_axes(interleave)
-    sizes = dict(zip("yxz", shape, strict=True))
-    kind = np.dtype("i4" if parameters.signed else "u4")
+    interleave_axes(interleave)
+    rows, columns, bands = shape
+    kind = _type_of(parameters)
     # Sizes are checked, before anything is read.
-    CubeLayout(rows=shape[0], columns=shape[1], bands=shape[2], dtype=kind)
-    with input_errors(path):
-        data = Path(path).read_bytes()
-    found = decode_rice(data, shape[0] * shape[1] * shape[2], parameters, path)
-    sink = create_cube(output, shape, found.dtype, interleave=interleave, inputs=[path], overwrite=overwrite)
-    with sink:
-        sink.write_rows(as_rows(found.reshape([sizes[axis] for axis in axes]), axes))
+    CubeLayout(rows=rows, columns=columns, bands=bands, dtype=kind)
+    with tempfile.NamedTemporaryFile(prefix="plait-") as plain:
+        # As they come, so that rows can be read whatever their order is.
+        for piece in _pieces(_data(path), rows * columns * bands, parameters, path):
+            plain.write(piece.data)
+        plain.flush()
+        raw = RawShape(shape=shape, dtype=kind.str, interleave=interleave)
+        with open_cube(plain.name, raw).source as source:
+            sink = create_cube(output, shape, kind, interleave=interleave, inputs=[path], overwrite=overwrite)
+            with sink:
+                step = max(1, _SAMPLES // (columns * bands))
+                for first in range(0, rows, step):
+                    sink.write_rows(source.read(first, min(first + step, rows)))
     return sink.layout

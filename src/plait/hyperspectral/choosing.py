@@ -89,6 +89,21 @@ def parameters_for(
     return preset_parameters(image, chosen, pixels, **best, **named)
 
 
+def fallback_of(
+    image: ImageLayout, preset: str, grid: BlockGrid | None = None, **named: Any
+) -> StreamParameters | None:
+    """Parameters of ``fast``, where a sample does not prove that those of ``auto`` make no larger stream.
+
+    Arguments are as in `parameters_for`. None of other presets, and of cubes that the sample has all of.
+    """
+    pixels = image.rows * image.columns if grid is None else len(grid) * grid.block_pixels
+    limits = named.get("error_limits")
+    updated = isinstance(limits, ErrorLimits) and limits.update_exponent is not None
+    if preset != AUTO or {*named} & {*_TABLES} or (pixels * image.bands <= SAMPLE and not updated):
+        return None
+    return preset_parameters(image, "fast", None if grid is None else grid.block_pixels, **named)
+
+
 class _Trial:
     """Sizes of a sample with one set of parameters and another; `fixed` are names that may not change."""
 

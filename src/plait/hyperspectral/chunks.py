@@ -133,12 +133,19 @@ class ChunkCoding:
             found = found[..., 0]
         return found.transpose(["yxz".index(axis) for axis in self.axes])
 
-    def check_shape(self, cube: CompressedCube, shape: tuple[int, ...]) -> None:
-        """FormatError if an open stream has not the shape of the chunk that it stands for."""
+    def check_stream(self, cube: CompressedCube, shape: tuple[int, ...], kind: np.dtype[Any]) -> None:
+        """FormatError if an open stream is not one of a chunk of this shape and type of samples."""
+        check_samples(cube.dtype, kind)
         sizes = dict(zip("yxz", cube.shape, strict=True))
         found = tuple(sizes[axis] for axis in self.axes)
         if found != shape[len(shape) - len(self.axes) :] or (len(self.axes) == 2 and sizes["z"] != 1):
             raise FormatError("chunk", found=f"a stream of shape {found}", expected=f"one of shape {shape}")
+
+
+def check_samples(found: np.dtype[Any], kind: np.dtype[Any]) -> None:
+    """FormatError if samples of a stream might have no place in a chunk of this type."""
+    if not np.can_cast(found, kind):
+        raise FormatError("chunk", found=f"a stream of {found.name}", expected=f"one of {kind.name}")
 
 
 def cube_of(array: NDArray[Any], axes: str) -> NDArray[Any]:

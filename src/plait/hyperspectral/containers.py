@@ -257,6 +257,7 @@ def read_container(data: Any, path: object) -> BlockIndex:
         if entry.offset < _HEADER.size + _CRC.size or entry.offset + entry.length > offset:
             found = f"block {k} at bytes {entry.offset:,} to {entry.offset + entry.length:,}"
             raise FormatError(path, found=found, expected=f"blocks before the index at byte {offset:,}")
+    _check_apart("blocks", (entry.length for entry in entries), offset, path)
     kept = _read_attachments(view, index[_COUNTS.size + blocks * _BLOCK.size :], attachments, path)
     checksums = bool(flags & _CHECKSUMS)
     return BlockIndex(image=image, grid=grid, entries=entries, attachments=kept, checksums=checksums)
@@ -287,7 +288,10 @@ def _read_header(view: memoryview, path: object) -> tuple[ImageLayout, BlockGrid
     if version != _VERSION or flags & ~_CHECKSUMS:
         found = f"version {version} of the container, flags {flags}"
         raise FormatError(path, found=found, expected="version 1", hint="a newer plait wrote it: upgrade")
-    image = ImageLayout(columns=columns, rows=rows, bands=bands, dynamic_range=depth, signed=bool(signed))
+    try:
+        image = ImageLayout(columns=columns, rows=rows, bands=bands, dynamic_range=depth, signed=bool(signed))
+    except InvalidInput as error:
+        raise FormatError(path, found=f"{error.what}: {error.found}", expected=error.expected) from error
     if not (1 <= block_rows <= rows and 1 <= block_columns <= columns):
         found = f"blocks of {block_rows} rows and {block_columns} columns"
         raise FormatError(path, found=found, expected=f"blocks in {rows} rows and {columns} columns")
@@ -315,8 +319,15 @@ def _read_trailer(view: memoryview, path: object) -> tuple[int, bytes]:
     return offset, index
 
 
+def _check_apart(what: str, lengths: Iterable[int], size: int, path: object) -> None:
+    """FormatError if parts of so many bytes overlap, of which a small file could have any number."""
+    if (whole := sum(lengths)) > size:
+        found = f"{what} of {whole:,} bytes in {size:,}"
+        raise FormatError(path, found=found, expected=f"{what} that do not overlap")
+
+
 def _read_attachments(view: memoryview, index: bytes, count: int, path: object) -> dict[str, bytes]:
-    found, at = {}, 0
+    found, at, whole = {}, 0, 0
     for _ in range(count):
         if len(index) < at + _ATTACHMENT.size:
             raise FormatError(path, found="an index that ends early", expected=f"{count} attachments in it")
@@ -324,6 +335,8 @@ def _read_attachments(view: memoryview, index: bytes, count: int, path: object) 
         at += _ATTACHMENT.size
         name = index[at : at + size].decode("utf-8", "replace")
         at += size
+        whole += length
+        _check_apart("attachments", (whole,), len(view), path)
         data = bytes(view[offset : offset + length])
         if len(data) != length or zlib.crc32(data) != crc:
             expected = "the checksum that the index has for it"
@@ -504,6 +517,7 @@ def read_side_index(data: bytes, size: int, digest: bytes, path: object, rows: i
             hint="make it anew",
         )
     table = [_PART.unpack_from(data, _SIDE_HEAD.size + k * _PART.size) for k in range(count)]
+    _check_apart("entries", (length for *_, length, _ in table), len(data), path)
     payloads = []
     for row, _, offset, length, crc in table:
         payload = data[offset : offset + length]

@@ -18,7 +18,7 @@ from plait.formats.atomic import check_not_input
 from plait.formats.cubes.files import CubeFormat, FileCube, RawShape, create_cube, open_cube
 from plait.formats.cubes.layout import ByteOrder, CubeLayout
 from plait.formats.cubes.origin import origin_path
-from plait.hyperspectral.choosing import parameters_for
+from plait.hyperspectral.choosing import fallback_of, parameters_for
 from plait.hyperspectral.chunks import needed_bits
 from plait.hyperspectral.containers import BlockGrid
 from plait.hyperspectral.cubes import image_of
@@ -230,7 +230,8 @@ def compress_file(
             bits = cube.bits if isinstance(cube, MappedCube) else _bits_of(source)
         image = image_of(cube, bits)
         grid = None if blocks is None else BlockGrid.parse(blocks, image)
-        chosen = parameters_for(cube, image, preset, grid, **(parameters or {}))
+        named = dict(parameters or {})
+        chosen = parameters_for(cube, image, preset, grid, **named)
         if interoperable:
             check_interoperable(chosen)
         attached = attachment_of(opened_cube.origin) if blocks is not None and keep_origin else None
@@ -238,6 +239,7 @@ def compress_file(
             cube,
             output,
             parameters=chosen,
+            fallback=fallback_of(image, preset, grid, **named),
             blocks=blocks,
             index=index,
             checksum=checksum,

@@ -33,8 +33,8 @@ _MOST_LEVELS: Final = 1 << 22
 _SAMPLES_A_LEVEL: Final = 8
 #: Samples that are looked at before all are.
 _FIRST: Final = 1 << 12
-#: Samples that are read at a time.
-_SAMPLES: Final = 1 << 22
+#: Samples that are read at a time, few enough to stay in the processor's cache.
+_SAMPLES: Final = 1 << 18
 _WORDS: Final[dict[Kind, str]] = {
     "offset": "integers less {base}",
     "quotient": "whole numbers divided by 1e{digits}",
@@ -194,10 +194,9 @@ def _unpacked(text: str) -> tuple[NDArray[np.int64], ...]:
 
 
 def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:
-    """Whether two arrays have the same bits: of floating-point numbers -0 and 0 differ, and NaN is NaN."""
-    return np.array_equal(
-        np.ascontiguousarray(one).view(np.uint8), np.ascontiguousarray(other).view(np.uint8)
-    )
+    """Whether two arrays of a type have the same bits: -0 and 0 differ, and NaN is NaN."""
+    bits = f"u{one.dtype.itemsize}"
+    return np.array_equal(one.view(bits), other.view(bits))
 
 
 class MappedCube:
@@ -279,9 +278,10 @@ def is_mapped(kind: np.dtype[Any]) -> bool:
 
 
 def mapped(source: CubeSource) -> MappedCube:
-    """A cube of such samples as integers. It is read once.
+    """A cube of such samples as integers.
 
-    InvalidInput if that is not possible without loss.
+    It is read once, and again where a way that its first samples fit turns out not to fit all. InvalidInput
+    if that is not possible without loss.
     """
     dtype = source.dtype.newbyteorder("=")
     trials: list[_Trial] = []
@@ -293,15 +293,16 @@ def mapped(source: CubeSource) -> MappedCube:
         last = _MOST_DIGITS if kind in ("quotient", "product") else first
         trials += [_Trial(dtype, kind, digits) for digits in range(first, last + 1)]
     trials.sort(key=lambda trial: ({"levels": 1, "order": 2}.get(trial.kind, 0), trial.digits))
-    for number, samples in enumerate(_pieces(source)):
-        if number == 0:
-            few = samples[:1, : max(1, _FIRST // source.bands)]
-            trials = [trial for trial in trials if trial.fits(few)]
-        trials = [trial for trial in trials if trial.fits(samples)]
-        if not trials:
-            _refuse(dtype, samples)
-    mapping, bits = trials[0].mapping()
-    return MappedCube(source, mapping, bits)
+    few = next(_pieces(source))[:1, : max(1, _FIRST // source.bands)]
+    offset = trials[0]
+    trials = [trial for trial in trials if trial.fits(few)]
+    while trials:
+        wrong = next((samples for samples in _pieces(source) if not trials[0].fits(samples)), None)
+        if wrong is None:
+            return MappedCube(source, *trials[0].mapping())
+        # What is wrong for one way is wrong for most.
+        trials = [trial for trial in trials[1:] if trial.fits(wrong)]
+    _refuse(offset)
 
 
 def _pieces(source: CubeSource) -> Iterator[NDArray[Any]]:
@@ -310,16 +311,20 @@ def _pieces(source: CubeSource) -> Iterator[NDArray[Any]]:
         yield source.read(first, min(first + step, source.rows))
 
 
-def _refuse(dtype: np.dtype[Any], samples: NDArray[Any]) -> NoReturn:
-    if dtype.kind != "f":
+def _refuse(trial: _Trial) -> NoReturn:
+    """Say what was wrong with all ways, of which `trial` is the first."""
+    name = trial.dtype.name
+    if trial.kind == "offset":
+        # Large unsigned ones are negative here.
+        ends = [one % (1 << 64) if name == "uint64" else one for one in (trial.least, trial.most)]
         raise InvalidInput(
             "cube",
-            found=f"{dtype.name} samples, of {samples.min()} to {samples.max()} in some rows",
+            found=f"{name} samples, among them {min(ends)} and {max(ends)}",
             expected="samples in a range that 32 bits hold",
         )
     raise InvalidInput(
         "cube",
-        found=f"{dtype.name} samples, neither whole numbers over a power of ten nor few different ones",
+        found=f"{name} samples, neither whole numbers over a power of ten nor few different ones",
         expected="such samples, or float32",
         hint=f"{UNCONVERTED}; otherwise, if 24 bits are enough, convert them: astype('float32')",
     )

@@ -20,7 +20,7 @@ from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.cubes.layout import CubeLayout
 from plait.formats.cubes.origin import CubeOrigin, StreamSeal, check_beside
-from plait.hyperspectral.choosing import parameters_for
+from plait.hyperspectral.choosing import fallback_of, parameters_for
 from plait.hyperspectral.codec import (
     WORTH,
     Checkpoint,
@@ -77,7 +77,8 @@ class StreamSummary:
 class _Compression:
     """A cube on its way into a stream: bytes written and samples done, from whatever thread.
 
-    With `digest`, SHA-256 of the bytes.
+    With `digest`, SHA-256 of the bytes and CRC-32 of the samples of a plain stream, `samples_crc`; with
+    `checksum`, those of blocks or, in `crcs`, of the parts between entries of an index.
     """
 
     def __init__(
@@ -88,9 +89,12 @@ class _Compression:
         progress: Progress | None,
         *,
         digest: bool,
+        checksum: bool,
         target: Target | None = None,
     ) -> None:
-        self._target = target
+        self._target, self._checksum = target, checksum
+        self.crcs: list[int] = []
+        self.samples_crc = 0
         self._source, self._parameters, self._write = source, parameters, write
         self.digest = hashlib.sha256() if digest else None
         self._lock = threading.Lock()
@@ -120,31 +124,31 @@ class _Compression:
             row = end
         compressor.close()
 
-    def plain(self, crcs: list[int] | None, threads: int) -> int:
-        """Write a plain stream; CRC-32 of its samples if there is a digest, and of parts if asked for."""
-        image, samples = self._parameters.image, 0
+    def plain(self, threads: int) -> None:
+        """Write a plain stream."""
+        image = self._parameters.image
         kind, every = sample_type(image), index_rows(self._parameters)
         window = Window(0, image.rows, 0, image.columns)
         for row, rows in self._rows(self._parameters, window, self.write, every, threads):
             if self.digest is not None:
-                samples = samples_crc(rows, kind, samples)
-            if crcs is not None:
-                add_to_part(crcs, row % every == 0, rows, kind)
-        return samples
+                self.samples_crc = samples_crc(rows, kind, self.samples_crc)
+            if self._checksum:
+                add_to_part(self.crcs, row % every == 0, rows, kind)
 
-    def _block(self, window: Window, checksum: bool) -> tuple[IO[bytes], int]:
+    def _block(self, window: Window) -> tuple[IO[bytes], int]:
         """The stream of a block and the checksum of its samples."""
         own = block_parameters(self._parameters, window)
         kind, crc = sample_type(own.image), 0
         file = tempfile.SpooledTemporaryFile(max_size=_MOST_BYTES, prefix="plait-")  # noqa: SIM115  # given away
         for _, rows in self._rows(own, window, file.write, window.last_row):
-            if checksum:
+            if self._checksum:
                 crc = samples_crc(rows, kind, crc)
         file.seek(0)
         return file, crc
 
-    def blocks(self, grid: BlockGrid, container: ContainerWriter, checksum: bool, threads: int) -> None:
-        """Write the blocks of a container, so many of them compressed at a time."""
+    def blocks(self, grid: BlockGrid, attachments: Mapping[str, bytes], threads: int) -> None:
+        """Write a container, so many blocks of it compressed at a time."""
+        container = ContainerWriter(self.write, self._parameters.image, grid, checksums=self._checksum)
         under_way: deque[Future[tuple[IO[bytes], int]]] = deque()
 
         def write_first() -> None:
@@ -157,12 +161,13 @@ class _Compression:
                 for window in grid:
                     if len(under_way) > threads:
                         write_first()
-                    under_way.append(pool.submit(self._block, window, checksum))
+                    under_way.append(pool.submit(self._block, window))
                 while under_way:
                     write_first()
             finally:
                 for future in under_way:
                     future.cancel()
+        container.close(attachments)
 
 
 def compress_cube(
@@ -171,6 +176,7 @@ def compress_cube(
     *,
     parameters: StreamParameters | None = None,
     preset: str = "default",
+    fallback: StreamParameters | None = None,
     blocks: str | None = None,
     index: str | os.PathLike[str] | None = None,
     checksum: bool = False,
@@ -196,6 +202,9 @@ def compress_cube(
         What the header says; None for a preset.
     preset
         ``"fast"``, ``"default"``, ``"best"`` or ``"auto"``, see `plait.hyperspectral.presets`.
+    fallback
+        Parameters of the same image that are taken instead where they make a smaller stream: the cube is
+        compressed with them as well. With the preset ``"auto"``, those of ``"fast"``, unless it is known.
     blocks
         ``"rows:N"`` or ``"tiles:YxX"`` for a container of independent blocks; None for a plain stream.
     index
@@ -237,39 +246,45 @@ def compress_cube(
     grid = None if blocks is None else BlockGrid.parse(blocks, image)
     if parameters is None:
         parameters = parameters_for(source, image, preset, grid)
-    _check_options(source, parameters, target, grid, index, checksum, attachments)
-    crcs: list[int] | None = [] if checksum and index is not None else None
-    seal: StreamSeal | None = None
+        fallback = fallback_of(image, preset, grid)
+    fallback = None if fallback == parameters else fallback
+    for one in (parameters, fallback):
+        if one is not None:
+            _check_options(source, one, target, grid, index, checksum, attachments)
     sealed = grid is None and not bare and not callable(target)
     if sealed:
         check_beside(target)  # type: ignore[arg-type]  # it is the name of a file
 
-    def run(write: _Write) -> int:
-        nonlocal seal
-        made = _Compression(source, parameters, write, progress, digest=sealed, target=target_device)
+    def run(own: StreamParameters, write: _Write, told: Progress | None = progress) -> _Compression:
+        made = _Compression(source, own, write, told, digest=sealed, checksum=checksum, target=target_device)
         workers = thread_count() if threads is None else max(threads, 1)
         if grid is None:
-            samples = made.plain(crcs, workers)
-            if made.digest is not None:
-                seal = StreamSeal(made.size, made.digest.hexdigest(), samples)
+            made.plain(workers)
         else:
-            container = ContainerWriter(made.write, image, grid, checksums=checksum)
-            made.blocks(grid, container, checksum, workers)
-            container.close(attachments or {})
-        return made.size
+            made.blocks(grid, attachments or {}, workers)
+        return made
+
+    def size(own: StreamParameters) -> int:
+        return run(own, lambda data: None, None).size
 
     if callable(target):
-        size = run(target)
+        if fallback is not None:
+            parameters = min((parameters, fallback), key=size)
+        return _summary(parameters, grid, run(parameters, target).size)
+    with AtomicFile(target) as file, output_errors(target):
+        made = run(parameters, file.stream.write)
+        if fallback is not None and size(fallback) < made.size:
+            file.stream.seek(0)
+            file.stream.truncate()
+            parameters, made = fallback, run(fallback, file.stream.write)
+    if made.digest is None:
+        CubeOrigin.remove_beside(target)
     else:
-        with AtomicFile(target) as file, output_errors(target):
-            size = run(file.stream.write)
-        if seal is None:
-            CubeOrigin.remove_beside(target)
-        else:
-            (origin or _array_origin(image, sample_type(image))).write_beside(target, seal)
-        if index is not None:
-            make_index(target, index, checksums=crcs, tables=outside_tables(parameters))
-    return _summary(parameters, grid, size)
+        seal = StreamSeal(made.size, made.digest.hexdigest(), made.samples_crc)
+        (origin or _array_origin(image, sample_type(image))).write_beside(target, seal)
+    if index is not None:
+        make_index(target, index, checksums=made.crcs or None, tables=outside_tables(parameters))
+    return _summary(parameters, grid, made.size)
 
 
 def _summary(parameters: StreamParameters, grid: BlockGrid | None, size: int) -> StreamSummary:

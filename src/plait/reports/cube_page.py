@@ -70,7 +70,8 @@ class _Gathered:
         """More rows."""
         self._picture.append(rows[-self._row % self.step :: self.step, :: self.step, self._shown].copy())
         self._some.append(
-            rows[-self._row % self._apart :: self._apart, :: self._apart].reshape(-1, rows.shape[2])
+            # A copy, which does not keep the rest.
+            rows[-self._row % self._apart :: self._apart, :: self._apart].copy().reshape(-1, rows.shape[2])
         )
         self._row += len(rows)
         values = rows.reshape(-1, rows.shape[2]).astype(np.float64)
@@ -188,9 +189,11 @@ def _stream_bits(decoder: StreamDecoder) -> NDArray[np.float64]:
     found = np.zeros(image.bands)
     coder = make_coder(parameters, reader)
     if parameters.order == "bsq":
+        step = rows_at_a_time(image, bands=1)
         for band in range(image.bands):
             before = reader.position
-            coder.get(np.zeros((1, image.rows, image.columns), np.int64), 0, band)
+            for row in range(0, image.rows, step):
+                coder.get(np.zeros((1, min(step, image.rows - row), image.columns), np.int64), row, band)
             found[band] = reader.position - before
         return found
     out = BodyWriter()
@@ -248,6 +251,8 @@ def png(picture: NDArray[np.uint8]) -> bytes:
 
 
 _WIDTH, _HEIGHT, _LEFT, _TOP = 520, 240, 56, 10
+#: Differences of larger numbers may be no numbers.
+_HUGE: Final = 1e300
 
 
 class _Chart:
@@ -255,10 +260,11 @@ class _Chart:
 
     def __init__(self, x: NDArray[np.float64], unit: str, curves: Sequence[NDArray[np.float64]]) -> None:
         known = [curve[np.isfinite(curve)] for curve in curves]
-        values = np.concatenate([*known, [0.0] if not any(map(len, known)) else []])
+        values = np.concatenate([*known, [0.0] if not any(map(len, known)) else []]).clip(-_HUGE, _HUGE)
         self._low, self._high = float(values.min()), float(values.max())
         if self._high == self._low:
-            self._high += 1
+            # One of which something is left, however large the numbers are.
+            self._high += max(1.0, abs(self._high) / 1024)
         self._x, self._left, self._right = x, float(x.min()), float(max(x.max(), x.min() + 1e-9))
         self._parts = [self._axes(unit)]
 

@@ -138,7 +138,7 @@ def _converted(values: Sequence[int], data: bytes, *, reading: bool) -> bytes:
     if not reading:
         return coding.encode(np.frombuffer(data, kind).reshape(shape).astype(kind.newbyteorder("=")))
     with open_stream(data) as cube:
-        coding.check_shape(cube, shape)
+        coding.check_stream(cube, shape, kind)
         return coding.read(cube).astype(kind).tobytes()
 
 

@@ -12,7 +12,7 @@ from numcodecs.compat import ensure_bytes, ensure_ndarray_like, ndarray_copy
 
 from plait.errors import InvalidInput
 from plait.formats.cubes.layout import check_sample_type
-from plait.hyperspectral.chunks import ChunkCoding
+from plait.hyperspectral.chunks import ChunkCoding, check_samples
 
 
 class Ccsds123(Codec):  # type: ignore[misc]  # numcodecs has no types
@@ -80,5 +80,7 @@ class Ccsds123(Codec):  # type: ignore[misc]  # numcodecs has no types
 
     def decode(self, buf: Any, out: Any = None) -> Any:
         """Decompress what `encode` gave, into `out` or a new array."""
-        found = np.ascontiguousarray(self._coding.decode(ensure_bytes(buf)), self._dtype)
-        return ndarray_copy(found, out)
+        found = self._coding.decode(ensure_bytes(buf))
+        if self._dtype is not None:
+            check_samples(found.dtype, self._dtype)
+        return ndarray_copy(np.ascontiguousarray(found, self._dtype), out)

@@ -46,10 +46,15 @@ async def needed_bytes(get: GetBytes, window: Window | None) -> Any:
     whole, head, index = extent
     if whole == len(end):
         return end
+    # No room is made for more than there is: whatever the end says, the bytes before it have to be there.
+    last = whole - len(end)
+    first = min(index, last - 1)
+    before, start = await asyncio.gather(get(first, last), get(0, head))
+    if before is None or start is None or len(before) != last - first:
+        return await get(0, None)
     found = np.zeros(whole, np.uint8)
-    missing = [(0, head), (index, whole - len(end))]
-    found[-len(end) :] = np.frombuffer(end, np.uint8)
-    await _fetch(get, found, missing)
+    found[: len(start)] = np.frombuffer(start, np.uint8)
+    found[first:] = np.frombuffer(before + end, np.uint8)
     if bytes(found[: len(MAGIC)]) != MAGIC:
         # A plain stream that happens to end as containers do.
         return await get(0, None)
@@ -132,7 +137,7 @@ class Ccsds123Codec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):  # type
     def _decode_sync(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
         coding = self._coding()
         with open_stream(chunk_data.to_bytes()) as cube:
-            coding.check_shape(cube, chunk_spec.shape)
+            coding.check_stream(cube, chunk_spec.shape, chunk_spec.dtype.to_native_dtype())
             found = coding.read(cube)
         return _buffer(found.reshape(chunk_spec.shape), chunk_spec)
 
@@ -158,7 +163,7 @@ class Ccsds123Codec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):  # type
     def _decode_part(self, data: Any, part: _Part, chunk_spec: ArraySpec) -> NDBuffer:
         coding, shape = self._coding(), chunk_spec.shape
         with open_stream(data) as cube:
-            coding.check_shape(cube, shape)
+            coding.check_stream(cube, shape, chunk_spec.dtype.to_native_dtype())
             found = coding.read(cube, part.window)
         before = len(shape) - len(self.axes)
         return _buffer(found.reshape((1,) * before + found.shape)[part.inner], chunk_spec)
