@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -22,12 +23,17 @@ from plait.ldpc.simulation import ErrorRates, simulate
 _BITS: Final = WORTH
 
 
+def read_words(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """An array of two dimensions, or one word, mapped from a .npy file; FormatError if it is another."""
+    found = read_array(path, mapped=True)
+    if found.ndim not in (1, 2):
+        raise FormatError(path, found=f"{found.dtype} {found.shape}", expected="numbers, (words, bits)")
+    return np.atleast_2d(found)
+
+
 def _in_steps(source: Path, output: Path, sizes: tuple[int, int], run: Callable[[NDArray[Any]], Any]) -> int:
     """Write ``run(words)`` of words of so many bits, as words of so many; how many there were."""
-    found = read_array(source, mapped=True)
-    if found.ndim not in (1, 2):
-        raise FormatError(source, found=f"{found.dtype} {found.shape}", expected="numbers, (words, bits)")
-    words, (bits, size) = np.atleast_2d(found), sizes
+    words, (bits, size) = read_words(source), sizes
     header = {"descr": "|u1", "fortran_order": False, "shape": (len(words), size)}
     with AtomicFile(output) as file, output_errors(output):
         np.lib.format.write_array_header_1_0(file.stream, header)
