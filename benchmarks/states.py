@@ -94,7 +94,7 @@ def main() -> None:
     print(f"{platform.processor() or platform.machine()}, load {os.getloadavg()[0]:.1f}")
     for states, frames in ((4, 20_000), (32, 20_000), (256, 3000)):
         dense(states, frames)
-    for states, frames in ((4, 20_000), (32, 5000), (256, 500)):
+    for states, frames in ((4, 20_000), (8, 20_000), (16, 10_000), (32, 5000), (256, 500)):
         many(states, frames, 16)
     sparse(20_000, 200, None)
     sparse(200_000, 200, 20_000)

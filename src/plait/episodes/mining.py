@@ -280,13 +280,10 @@ def _numbers(times: Any, source: object, column: str) -> NDArray[Any]:
     for kind in (pa.int64(), pa.float64()):
         with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
             values = found.cast(kind)
-            good = pc.fill_null(pc.is_finite(values), False)
-            if pc.all(good).as_py() is not False:
+            if pc.all(pc.fill_null(pc.is_finite(values), False)).as_py() is not False:
                 return np.asarray(values)
-            row = pc.index(good, False).as_py()
             break
-    else:
-        row = next((k for k, value in enumerate(found.to_pylist()) if not _is_number(value)), 0)
+    row = next((k for k, value in enumerate(found.to_pylist()) if not _is_number(value)), 0)
     raise FormatError(source, record=row, column=column, found=repr(found[row].as_py()), expected="a number")
 
 

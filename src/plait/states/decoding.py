@@ -233,12 +233,14 @@ class SequenceBatch(NamedTuple):
 
 def _decode_groups(run: Any, few: Any, batch: SequenceBatch, target: Target) -> list[Decoded]:
     begin, backwards, table = batch.model
-    lanes, states, spare = host_lanes(64), begin.size, [np.empty(0)]
+    lanes, states = host_lanes(64), begin.size
     model: Any = batch.model
     found = [Decoded(0.0, np.empty(0, np.int32))] * len(batch.rows)
     if states <= _FEW:
         run, lanes = few, lanes_of(min(lanes.width, 4 if states <= 4 else 8))
         model = tuple(_padded(rows, lanes) for rows in (begin[None], backwards.T, backwards, table))
+
+    spare = [np.empty(0)] * target.threads
 
     def one(own: NDArray[np.int64]) -> None:
         if own.size == 1 or (states > _FEW and 2 * own.size < lanes.width):
@@ -249,7 +251,7 @@ def _decode_groups(run: Any, few: Any, batch: SequenceBatch, target: Target) -> 
         path, scores = np.empty(codes.shape, np.int32), np.zeros(codes.shape[1])
         shape = (codes.shape[1], model[0].shape[1]) if states <= _FEW else (states, lanes.width)
         # Memory is used again: new pages take as long as what is written to them.
-        room, held = (len(codes) + 3) * math.prod(shape), spare.pop() if spare else np.empty(0)
+        room, held = (len(codes) + 3) * math.prod(shape), spare.pop()
         held = held if held.size >= room else np.empty(room)
         memory = held[:room].reshape(-1, *shape)
         run(lanes, batch.algebra, model, codes, counts, memory, path, scores)
@@ -257,7 +259,7 @@ def _decode_groups(run: Any, few: Any, batch: SequenceBatch, target: Target) -> 
         for lane, k in enumerate(own.tolist()):
             found[k] = Decoded(float(scores[lane]), path[: counts[lane], lane].copy())
 
-    over_threads(target.threads, batch.groups(host_lanes(64).width, _HELD // (8 * states)), one)
+    over_threads(target.threads, batch.groups(host_lanes(64).width, _HELD // (8 * model[1].shape[1])), one)
     return found
 
 
@@ -367,14 +369,14 @@ def _batch(
     parts, rows, logs = [_logs(emissions) if algebra is _BEST else emissions], [], []
     first = len(emissions)
     for one in sequences:
-        logs.append(0.0)
-        if model.emissions is not None and (isinstance(one, str) or np.ndim(one) != 2):
+        own, log = np.empty((0, len(model.start))), 0.0
+        if model.emissions is not None and np.ndim(one) != 2:
             rows.append(model.codes(one))
-            continue
-        own, log = (model.log_weights(one), 0.0) if algebra is _BEST else _probabilities(model, one)
+        else:
+            own, log = (model.log_weights(one), 0.0) if algebra is _BEST else _probabilities(model, one)
+            rows.append(np.arange(first, first + len(own)))
         parts.append(own)
-        logs[-1] = log
-        rows.append(np.arange(first, first + len(own)))
+        logs.append(log)
         first += len(own)
     table = np.ascontiguousarray(np.concatenate(parts))
     return SequenceBatch(model, sequences, (*tables, table), rows, logs, algebra)
@@ -382,7 +384,7 @@ def _batch(
 
 def _probabilities(model: HiddenMarkovModel, observations: ArrayLike) -> tuple[_Floats, float]:
     """What frames weigh, and the logarithm of what they were divided by."""
-    if model.emissions is not None and (isinstance(observations, str) or np.ndim(observations) != 2):
+    if model.emissions is not None and np.ndim(observations) != 2:
         return model.emissions.T[model.codes(observations)], 0.0
     weights = model.log_weights(observations)
     largest = weights.max(axis=1, keepdims=True, initial=-math.inf)

@@ -54,17 +54,15 @@ def decode_file(
     """
     own: HiddenMarkovModel | Graph
     own = HiddenMarkovModel.read(model) if os.fspath(model).lower().endswith(".json") else Graph.read(model)
-    graph = isinstance(own, Graph)
-    if graph and what == "posterior":
-        raise InvalidInput("what", found="posterior with a graph", expected="a hidden Markov model (.json)")
-    if (beam < math.inf or most is not None) and (not graph or what != "best"):
-        found = f"{what} with a graph" if graph else "a hidden Markov model"
-        raise InvalidInput("beam, active", found=found, expected="best with a graph, to which they belong")
     answer: Any
     if isinstance(own, Graph):
-        answer = partial(_of_graph, own, what, beam, most)
+        answer, found = partial(_of_graph, own, what, beam, most), f"{what} with a graph"
+        if what == "posterior":
+            raise InvalidInput("what", found=found, expected="a hidden Markov model (.json)")
     else:
-        answer = partial(_of_model, own, what)
+        answer, found = partial(_of_model, own, what), "a hidden Markov model"
+    if (beam < math.inf or most is not None) and found != "best with a graph":
+        raise InvalidInput("beam, active", found=found, expected="best with a graph, to which they belong")
     fields = _FIELDS["graph" if isinstance(own, Graph) and what == "best" else what]
     if isinstance(own, Graph) and what == "count":
         fields = fields[:1]

@@ -584,7 +584,7 @@ class Graph:
             np.empty(_BINS, np.int64),
             np.zeros(states, rows.dtype),
             np.empty(states, np.int32),
-            np.empty((max(_TOKENS, 4 * states), 2), np.int64),
+            np.empty((max(min(_TOKENS, 2 * states * (len(rows) + 2)), 4 * states), 2), np.int64),
             np.zeros(5, np.int64),
         )
         while True:
