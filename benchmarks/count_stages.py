@@ -76,7 +76,7 @@ def stages(source: Path, folder: Path, counter: PathCounter, block_rows: int) ->
 
 
 def command(source: Path, folder: Path, *, kept: bool, models: Sequence[str]) -> tuple[float, ...]:
-    """Processor seconds of `plait vdj count`, those in the kernel, page faults and most MiB of memory."""
+    """Processor seconds of `plait vdj count`, those of them in the kernel, and page faults."""
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     # Where the environment says anything of malloc, commands change nothing of it.
     environment |= {} if kept else {"GLIBC_TUNABLES": ""}
@@ -90,7 +90,7 @@ def command(source: Path, folder: Path, *, kept: bool, models: Sequence[str]) ->
     _, status, used = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"plait vdj count ended with {status}")
-    return used.ru_utime + used.ru_stime, used.ru_stime, used.ru_minflt, used.ru_maxrss / 1024
+    return used.ru_utime + used.ru_stime, used.ru_stime, used.ru_minflt
 
 
 def whole_commands(source: Path, folder: Path, repeat: int) -> None:
@@ -101,10 +101,10 @@ def whole_commands(source: Path, folder: Path, repeat: int) -> None:
             [command(source, folder, kept=kept, models=models) for _, kept in told] for _ in range(repeat)
         ]
         for k, (how, _) in enumerate(told):
-            seconds, kernel, faults, memory = min(run[k] for run in runs)
+            seconds, kernel, faults = min(run[k] for run in runs)
             print(
                 f"whole command, {name}, {how}: {seconds:.2f} s of processor, {kernel:.2f} s of it in the "
-                f"kernel, {faults:,} page faults, {memory:.0f} MiB"
+                f"kernel, {faults:,} page faults"
             )
 
 
