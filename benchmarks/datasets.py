@@ -70,7 +70,7 @@ def checked(command: str, folder: Path, rows: int) -> str:
         elif command == "pgen":
             from plait.vdj.model import GenerationProbability, load_model
 
-            found = GenerationProbability(load_model(MODEL), threads=2).nucleotides(given[0])
+            found = GenerationProbability(load_model(MODEL), threads=2).compute(given[0])
             assert np.allclose(found.pgen, table["pgen_nt"].to_numpy(), rtol=1e-12, atol=0)
         elif command == "generate":
             assert pa.compute.all(table["productive"]).as_py()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import platform
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import pytest
 PANDAS = "import os\nopen(os.environ['PANDAS_SEEN'], 'w').close()\nraise ImportError('not a pandas')\n"
 COUNT = ("vdj", "count", "rows.tsv", "--germline", "mouse_trb", "--device", "reference")
 REFERENCE = ("--device", "reference")
+ARROW_POOL = "ARROW_DEFAULT_MEMORY_POOL"
 
 
 @pytest.fixture
@@ -50,3 +54,22 @@ def test_no_command_imports_pandas(folder: Path, start_plait: Any, words: tuple[
     _, err = process.communicate(timeout=500)
     assert process.returncode == 0, err
     assert not seen.exists()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is kept with glibc alone")
+@pytest.mark.parametrize(
+    ("given", "found"), [({}, "system"), ({"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}, "mimalloc")]
+)
+def test_memory_is_taken_as_the_environment_says(given: dict[str, str], found: str) -> None:
+    program = "from plait.cli import main; main(['--version'])\nimport pyarrow; "
+    program += "print(pyarrow.default_memory_pool().backend_name)"
+    names = ("ARROW_DEFAULT_MEMORY_POOL", "GLIBC_TUNABLES", "LD_PRELOAD")
+    environment = {
+        name: text
+        for name, text in os.environ.items()
+        if name not in names and not name.startswith("MALLOC_")
+    }
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=environment | given, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split()[-1] == found

@@ -11,7 +11,7 @@ import textwrap
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -37,6 +37,18 @@ _BROKEN_PIPE = 128 + 13
 _RESUMABLE = ("annotate", "count", "generate", "infer", "pgen", "scenarios", "study")
 
 
+#: Settings of the environment for memory.
+_ALLOCATION: Final = (
+    "ARROW_DEFAULT_MEMORY_POOL",
+    "GLIBC_TUNABLES",
+    "LD_PRELOAD",
+    "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_TRIM_THRESHOLD_",
+)
+#: Of malloc.h: M_MMAP_THRESHOLD, at its highest, and M_TRIM_THRESHOLD.
+_KEPT: Final = ((-3, 32 << 20), (-1, 256 << 20))
+
+
 class _Stopped(KeyboardInterrupt):
     """A signal asked this process to end; work under way is cleaned up as after Ctrl-C."""
 
@@ -60,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         plait itself; 130 and 143 ended by Ctrl-C and by SIGTERM.
     """
     words = with_hyphens(sys.argv[1:] if arguments is None else arguments)
+    _keep_pages()
     try:
         with _signals(), _own_warnings(), _without_pandas(), _said_of_files(), compilation_told(words):
             status = _run(words)
@@ -219,6 +232,24 @@ def _way_on(words: list[str]) -> str:
 def _stopped(stop: KeyboardInterrupt, words: list[str]) -> int:
     print(f"plait: stopped{_way_on(words)}", file=sys.stderr)
     return getattr(stop, "status", 128 + signal.SIGINT)
+
+
+def _keep_pages() -> None:
+    """Keep memory that is given back for what is asked for next, within limits: the kernel clears new pages.
+
+    Blocks of rows are tens of megabytes, again and again. Arrow takes the C library's memory, too. Nothing
+    changes where the environment says how memory is to be had, or with another C library than glibc.
+    """
+    if not sys.platform.startswith("linux") or any(name in os.environ for name in _ALLOCATION):
+        return
+    import ctypes
+
+    with suppress(AttributeError):
+        change = ctypes.CDLL(None).mallopt
+        for parameter, size in _KEPT:
+            change(parameter, size)
+        # Before Arrow is loaded; processes that are started find it, too.
+        os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
 
 
 @contextmanager
