@@ -167,21 +167,23 @@ def _pssm(lines: _Lines, name: str) -> Profile:
                 if sorted(letters) != sorted(_AMINO_ACIDS):
                     raise lines.wrong(f"the letters {letters!r}", "the twenty amino acids")
             continue
-        if not words[0].isdigit():
+        if not words[0].isdecimal():
             k = _k_of(words) or k
             continue
-        if int(words[0]) != len(rows) + 1 or len(words) < 2 + len(letters) or len(words[1]) != 1:
+        letter = words[1] if len(words) > 1 else ""
+        row = words[0] == str(len(rows) + 1) and len(words) >= 2 + len(letters)
+        if not row or len(letter) != 1 or not letter.isascii():
             found = " ".join(words[:3])
             raise lines.wrong(repr(found), f"position {len(rows) + 1}, its letter and {len(letters)} scores")
-        for letter, word in zip(letters, words[2:], strict=False):
+        for other, word in zip(letters, words[2:], strict=False):
             if not _INTEGER.fullmatch(word) or abs(int(word)) > MAX_SCORE:
-                found = f"{word!r} for {letter!r}"
+                found = f"{word!r} for {other!r}"
                 raise lines.wrong(found, f"a whole number from {-MAX_SCORE} to {MAX_SCORE}")
-        consensus.append(words[1].upper())
+        consensus.append(letter.upper())
         rows.append([int(word) for word in words[2 : 2 + len(letters)]])
     if not rows:
         raise lines.wrong("no row of scores", _A_PSSM)
-    return Profile(name, _ascii(lines, "".join(consensus)), letters, np.array(rows, np.int32), k)
+    return Profile(name, "".join(consensus).encode("ascii"), letters, np.array(rows, np.int32), k)
 
 
 def _k_of(words: list[str]) -> float | None:
@@ -207,7 +209,7 @@ def _hmmer(lines: _Lines, name: str) -> Profile:
             )
         if words[0] == "NAME" and len(words) > 1:
             name = words[1]
-        elif words[0] == "LENG" and len(words) == 2 and words[1].isdigit():
+        elif words[0] == "LENG" and len(words) == 2 and _INTEGER.fullmatch(words[1]):
             size = int(words[1])
         elif words[0] == "ALPH" and words[-1] != "amino":
             raise Unsupported(f"a profile of {words[-1]!r}", why="profiles of proteins are searched for")
@@ -222,13 +224,14 @@ def _hmmer(lines: _Lines, name: str) -> Profile:
             # A profile of HMMER 3.0 has no consensus letter.
             told = words[2 + len(_HMMER_LETTERS) :][:1]
             best = _HMMER_LETTERS[int(np.argmin(rows[-1]))]
-            consensus.append(told[0].upper() if told and told[0].isalpha() else best)
+            letter = told[0] if told and len(told[0]) == 1 and told[0].isascii() else ""
+            consensus.append(letter.upper() if letter.isalpha() else best)
             state += 1
     if not done or not rows or len(rows) != size:
         found = f"{len(rows)} match states and {'the' if done else 'no'} line '//'"
         raise lines.wrong(found, f"{size} states, as LENG says, and '//'")
     scores = np.clip(np.rint(-np.array(rows) / _UNIT), -MAX_SCORE, MAX_SCORE).astype(np.int32)
-    return Profile(name, _ascii(lines, "".join(consensus)), _HMMER_LETTERS, scores)
+    return Profile(name, "".join(consensus).encode("ascii"), _HMMER_LETTERS, scores)
 
 
 #: In the place of the logarithm of 0: no emission is less likely.
@@ -247,9 +250,3 @@ def _emissions(lines: _Lines, words: list[str]) -> NDArray[np.float64]:
             raise lines.wrong(f"{word!r} for {letter!r}", "the negative logarithm of a probability, or *")
         values.append(min(value, _NEVER))
     return np.array(values)
-
-
-def _ascii(lines: _Lines, letters: str) -> bytes:
-    if not letters.isascii():
-        raise lines.wrong(repr(letters[:40]), "letters of amino acids")
-    return letters.encode("ascii")
