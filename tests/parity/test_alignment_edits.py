@@ -14,7 +14,14 @@ from support.alignment_batches import AlignmentBatch
 from support.alignment_solvers import pair_list
 from support.examples import examples
 
-from plait.align import align_pairs, edit_distances, match_mismatch, score_many, score_pairs
+from plait.align import (
+    align_pairs,
+    edit_distances,
+    hamming_distances,
+    match_mismatch,
+    score_many,
+    score_pairs,
+)
 from plait.align.scoring import END_NAMES
 from plait.devices.target import CpuTarget, interpreted
 from plait.dp.bitparallel import edit_lists, edits
@@ -95,6 +102,30 @@ def test_definition(free: frozenset[str], monkeypatch: pytest.MonkeyPatch) -> No
             CpuTarget(1),
         )
         assert found_by(results) == wanted
+
+
+@pytest.mark.parametrize("distance", [0, 300, 970, 985, 2010, 2030])
+@pytest.mark.parametrize("size", [513, 1100, 6400])
+def test_lanes_that_slide(distance: int, size: int) -> None:
+    """Around the distances that lanes hold; of rows that fill words and do not."""
+    rng, pairs = random.Random(distance + size), []
+    for shift in (0, distance // 3, -min(distance, size - 1) // 2):
+        query = rng.choices(range(4), k=size + rng.randint(0, 70))
+        target = query[max(-shift, 0) :] + rng.choices(range(4), k=max(shift, 0))
+        for place in rng.sample(range(len(target)), min(distance - abs(shift), len(target))):
+            target[place] = (target[place] + 1) % 4
+        pairs += [(query, target), (target, query)]
+    for pair in pairs:
+        task, target_of = pair_list(batch_of([pair], FREE[0])), CpuTarget(1)
+        found = target_of.launch(EDIT_LIST, edits.edit_batch(task, True))
+        known = target_of.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
+        assert np.array_equal(-found.scores, known.scores)
+        assert np.array_equal(found.ends, known.ends)
+        assert np.array_equal(found.runs, known.runs)
+        for most in (int(found.scores[0]) - 1, int(found.scores[0])):
+            limits = np.array([max(most, 0)])
+            limited = target_of.launch(EDIT_LIST, edits.edit_batch(task, False, limits))
+            assert limited.scores[0] == (found.scores[0] if limits[0] >= found.scores[0] else -1)
 
 
 @examples(120)
@@ -197,3 +228,36 @@ def test_letters_are_bytes() -> None:
 def test_bad_input(arguments: Any, settings: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         edit_distances(*arguments, **settings)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_hamming_distances(threads: int) -> None:
+    rng = random.Random(threads)
+    pairs = []
+    for _ in range(700):
+        query = rng.choices(range(256), k=rng.choice([0, 1, 63, 192, 193, 500]))
+        pairs.append((bytes(query), bytes(c if rng.random() < rng.random() else 0 for c in query)))
+    queries, targets = zip(*pairs, strict=True)
+    known = np.array([sum(a != b for a, b in zip(*pair, strict=True)) for pair in pairs])
+    assert hamming_distances(queries, targets, threads=threads).tolist() == known.tolist()
+    limited = hamming_distances(queries, targets, at_most=100, threads=threads)
+    assert limited.tolist() == np.where(known > 100, -1, known).tolist()
+    alike = [query for query in queries if len(query) == 193]
+    one = hamming_distances(alike, alike[0], threads=threads)
+    assert one.tolist() == hamming_distances(alike, [alike[0]] * len(alike)).tolist()
+    assert one[0] == 0 < one[1]
+    assert hamming_distances([], "A").size == hamming_distances([], []).size == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((["A", "AC"], ["A", "ACG"]), "pairs: found 2 and 3 letters in number 2, expected texts of the same"),
+        ((["AC", "A"], "AC"), "pairs: found 1 and 2 letters in number 2"),
+        ((["A"], ["A", "C"]), "pairs: found 1 queries and 2 targets, expected as many .* or one target"),
+        ((["A"], 3), "targets: found one int, expected several texts"),
+    ],
+)
+def test_bad_texts_for_hamming(arguments: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        hamming_distances(*arguments)

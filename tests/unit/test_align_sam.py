@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,15 @@ def test_one_primary_line_a_query(tmp_path: Path) -> None:
     assert [(line[0], int(line[1]), line[2]) for line in lines] == [
         ("q2", 0, "t2"), ("q2", 256, "t2"), ("q3", 4, "*"), ("q", 0, "t"),
     ]  # fmt: skip
+
+
+def test_mates_of_one_name_have_a_primary_line_each(tmp_path: Path) -> None:
+    mate = pair(b"GGGT", b"GGGT", [(0, 4)], names=("q2", "t2"), score=8)
+    turned = replace(pair(b"ACCC", b"ACCC", [(0, 4)], names=("q2", "t2"), score=8), strand="-")
+    unlike = pair(b"CCCC", b"AAAA", [], (0, 0), names=("q2", "t2"), score=0)
+    text = written(tmp_path / "a.sam", WHOLE, mate, turned, unlike, WHOLE, targets=[("t2", 4)]).decode()
+    flags = [line.split("\t")[1] for line in text.splitlines() if not line.startswith("@")]
+    assert flags == ["0", "0", "272", "4", "0"]
 
 
 def test_an_empty_query_in_sam(tmp_path: Path) -> None:

@@ -601,6 +601,7 @@ def test_match_states_of_hmmer(tmp_path: Path) -> None:
         (("1   0.5", "1   -0.5"), "line 11: found '-0.5' for 'A', expected the negative logarithm"),
         (("        A        C", "        C        A"), "line 6: found the letters 'CAD"),
         (("//", "//\n" + HMM), "several profiles"),
+        (("LENG  2", "LENG  \u00b2"), "2 match states and the line '//', expected 0 states"),
     ],
     ids=str,
 )  # fmt: skip
@@ -627,6 +628,25 @@ def test_profiles_of_hmmer_that_are_wrong(change: tuple[str, str], what: str, tm
 def test_matrices_of_psiblast_that_are_wrong(rows: str, what: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=what):
         search(write_pssm(tmp_path / "q.pssm", rows), TARGETS)
+
+
+def test_numbers_of_profiles_with_too_many_digits(tmp_path: Path) -> None:
+    digits = 5000 * "9"
+    file = tmp_path / "motif.hmm"
+    file.write_text(HMM.replace("LENG  2", f"LENG  {digits}"))
+    with pytest.raises(FormatError, match="2 match states and the line '//', expected 0 states"):
+        read_profile(file)
+    with pytest.raises(FormatError, match=r"found '9+ A 1', expected position"):
+        read_profile(write_pssm(tmp_path / "q.pssm", end=f"{digits} A{' 1' * 20}\n"))
+
+
+def test_consensus_letters_that_are_none(tmp_path: Path) -> None:
+    file = tmp_path / "motif.hmm"
+    for letter in ("mm", "\u00df", "1"):
+        file.write_text(HMM.replace(" 1 m ", f" 1 {letter} "))
+        assert read_profile(file).consensus == b"AY"
+    matrix = write_pssm(tmp_path / "q.pssm", end="\u00b2 0.1 0.2\n" + PSSM_END)
+    assert read_profile(matrix).k == 0.0375
 
 
 def test_letters_of_a_matrix_of_psiblast(tmp_path: Path) -> None:

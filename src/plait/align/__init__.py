@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         score_many,
         score_pairs,
     )
-    from plait.align.distances import edit_distances
+    from plait.align.distances import edit_distances, hamming_distances
     from plait.align.hits import search
     from plait.align.results import Alignment, Alignments
     from plait.align.scoring import (
@@ -54,6 +54,7 @@ __all__ = [
     "count_optimal",
     "edit_distances",
     "end_pairs",
+    "hamming_distances",
     "load_matrix",
     "local_best",
     "log_partition",
@@ -83,7 +84,12 @@ _HOME = {
         "sums": ("count_alignments", "count_optimal", "log_partition", "match_posteriors"),
     }.items()
     for name in names
-} | {"match_mismatch": "scoring", "search": "hits", "edit_distances": "distances"}
+} | {
+    "match_mismatch": "scoring",
+    "search": "hits",
+    "edit_distances": "distances",
+    "hamming_distances": "distances",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from plait.align.settings import SeveralBest
 from plait.alphabets import COMPLEMENT_LETTER
 from plait.devices.target import CpuTarget, Target, over_threads
 from plait.dp.bitparallel.edit_lists import EDIT_LIST
-from plait.dp.bitparallel.edits import edit_batch, edit_bytes, unit_costs
+from plait.dp.bitparallel.edits import EditScale, edit_batch, edit_bytes, unit_costs
 from plait.dp.pairs.blocks import (
     BLOCK_LANES,
     COLUMN_STEP,
@@ -324,6 +325,11 @@ class PairSweep:
         """Whether no compiled code is to run."""
         return self.target.name == "reference"
 
+    @cached_property
+    def _scales(self) -> dict[int, EditScale | None]:
+        """What `unit_costs` has found."""
+        return {}
+
     def _task(self, queries: CodeList, targets: CodeList) -> PairList:
         scoring = self.scoring
         costs = scoring.matrix.scores, scoring.gap_open, scoring.gap_extend
@@ -339,9 +345,13 @@ class PairSweep:
     ) -> PairResults:
         """Scores and ends of all pairs, and runs if they are to be kept, in order; large pairs in tiles."""
         pairs, target = len(batch), self.target
+        simple = self._edits(batch, keep)
+        cells = batch.cells
+        if simple is not None and simple[0].size == pairs:
+            progress(int(cells.sum()))
+            return simple[1]
         scores, ends = np.zeros(pairs, np.int64), np.zeros((pairs, 4), np.int64)
         counts = np.zeros(pairs, np.int64)
-        cells = batch.cells
         most = _TILED_CELLS if target.threads > 1 or target.devices else _LARGEST_WHOLE
         large = cells >= (most if tiled else np.iinfo(np.int64).max)
         pieces: dict[int, NDArray[np.int64]] = {}
@@ -352,11 +362,8 @@ class PairSweep:
                 pieces[int(k)] = part
             large[which], cells[which] = False, 0
 
-        simple = self._edits(batch, keep)
         if simple is not None:
             progress(int(cells[simple[0]].sum()))
-            if simple[0].size == pairs:
-                return simple[1]
             take(*simple)
         in_lanes = (cells >= _LEAST_IN_LANES) & bool(self.free.local and tiled)
         for k in np.flatnonzero(in_lanes).tolist():
@@ -392,18 +399,20 @@ class PairSweep:
     def _unit_costs(self, batch: PairBatch) -> bool:
         """Whether all scores are distances of unit costs, which are found faster."""
         task = self._task(batch.queries, batch.targets)
-        return not self.target.devices and unit_costs(task, interpreted=self.interpreted) is not None
+        scale = unit_costs(task, self._scales, interpreted=self.interpreted)
+        return not self.target.devices and scale is not None
 
     def _edits(self, batch: PairBatch, keep: bool) -> tuple[NDArray[np.int64], PairResults] | None:
         """Which pairs have scores that are distances of unit costs and fit the memory, and what of them."""
         task = self._task(batch.queries, batch.targets)
-        scale = unit_costs(task, interpreted=self.interpreted)
+        scale = unit_costs(task, self._scales, interpreted=self.interpreted)
         if scale is None:
             return None
-        fits = edit_bytes(batch.queries.sizes, batch.targets.sizes) <= _MOST_FOR_EDITS
+        rows, columns = batch.queries.sizes, batch.targets.sizes
+        fits = (edit_bytes(rows, columns) <= _MOST_FOR_EDITS) & (rows > 0) & (columns > 0)
         if self.target.devices:
-            fits &= batch.cells < _TILED_CELLS
-        which = np.flatnonzero(fits & (batch.cells > 0))
+            fits &= rows * columns < _TILED_CELLS
+        which = np.flatnonzero(fits)
         if not which.size:
             return None
         if which.size < len(batch):
@@ -411,7 +420,7 @@ class PairSweep:
             task = self._task(batch.queries, batch.targets)
         edits = edit_batch(task, keep, interpreted=self.interpreted)
         found = self.target.launch(EDIT_LIST, edits)
-        residues = batch.queries.sizes + batch.targets.sizes
+        residues = (rows + columns)[which]
         return which, found._replace(scores=(scale.both * residues - scale.unit * found.scores) // 2)
 
     def _along_text(

@@ -1,4 +1,4 @@
-"""Edit distances of lists of pairs, of any letters.
+"""Edit and Hamming distances of lists of pairs, of any letters.
 
 A module of its own: letters are compared as they are, without a matrix.
 """
@@ -6,20 +6,25 @@ A module of its own: letters are compared as they are, without a matrix.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.align.scoring import free_ends_of
 from plait.align.settings import FreeEnd, Mode
-from plait.devices.target import resolve
+from plait.devices.target import over_threads, resolve, stretches
 from plait.dp.bitparallel.edit_lists import EDIT_LIST
-from plait.dp.bitparallel.edits import MOST_LETTERS, codes_of, edit_batch, edit_bytes
+from plait.dp.bitparallel.edits import edit_batch, edit_bytes
 from plait.dp.pairs.lists import PairList
 from plait.errors import InvalidInput, Unsupported
+from plait.lang.compile import kernel, shared
 
 #: Bytes for one pair.
 _MOST_BYTES = 1 << 33
+#: Letters whose differences a byte counts, and fewest pairs of a thread.
+_COUNTED: Final = 192
+_FEWEST_PAIRS: Final = 256
 
 
 def _texts(what: str, sequences: Iterable[str | bytes]) -> list[bytes]:
@@ -42,6 +47,11 @@ def _joined(texts: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     starts = np.zeros(len(texts) + 1, np.int64)
     np.cumsum([len(text) for text in texts], out=starts[1:])
     return np.frombuffer(b"".join(texts), np.uint8), starts
+
+
+def _checked_limit(at_most: int | None) -> None:
+    if at_most is not None and (not isinstance(at_most, int | np.integer) or at_most < 0):
+        raise InvalidInput("at_most", found=repr(at_most), expected="a whole number, 0 or more")
 
 
 def edit_distances(
@@ -98,8 +108,7 @@ def edit_distances(
     if free.anywhere:
         found, expected = repr(mode), "global, semiglobal or overlap"
         raise InvalidInput("mode", found=found, expected=expected)
-    if at_most is not None and (not isinstance(at_most, int | np.integer) or at_most < 0):
-        raise InvalidInput("at_most", found=repr(at_most), expected="a whole number, 0 or more")
+    _checked_limit(at_most)
     needed = int(edit_bytes(rows, columns).max(initial=0))
     if needed > _MOST_BYTES:
         why = f"it needs {needed:,} bytes of memory, more than {_MOST_BYTES:,}"
@@ -113,10 +122,95 @@ def edit_distances(
     if some.size:
         codes = (_joined([texts[k] for k in some.tolist()]) for texts in pairs)
         task = PairList(*next(codes), *next(codes), None, 1, 1, free)
-        letters = codes_of(task.query, task.target).size
-        if letters > MOST_LETTERS:
-            expected = f"{MOST_LETTERS} at the most"
-            raise InvalidInput("texts", found=f"{letters} different letters", expected=expected)
         launched = resolve("cpu", threads).launch(EDIT_LIST, edit_batch(task, False, most[some]))
         distances[some] = launched.scores
     return distances
+
+
+@shared
+def count_differences(
+    query: Any, query_starts: Any, target: Any, target_firsts: Any, pairs: Any, most: int, distances: Any
+) -> None:
+    """Letters that differ, of the pairs from the first to before the last; -1 where more than `most` do."""
+    for pair in range(pairs[0], pairs[1]):
+        first, last = query_starts[pair], query_starts[pair + 1]
+        shift = target_firsts[pair] - first
+        count = 0
+        for block in range(first, last, _COUNTED):
+            own = query[block : min(block + _COUNTED, last)]
+            other = target[block + shift : block + shift + own.size]
+            few = np.uint8(0)
+            for k in range(own.size):
+                few = np.uint8(few + np.uint8(own[k] != other[k]))
+            count += int(few)
+            if count > most:
+                break
+        distances[pair] = count if count <= most else -1
+
+
+def hamming_distances(
+    queries: Iterable[str | bytes],
+    targets: Iterable[str | bytes],
+    *,
+    at_most: int | None = None,
+    threads: int | None = None,
+) -> NDArray[np.int64]:
+    """Letters that differ between texts of one length: the first query with the first target, and so on.
+
+    Parameters
+    ----------
+    queries
+        Texts of any bytes; letters are the same if their bytes are, so that case matters.
+    targets
+        As many, each as long as its query; or one text, with which all are compared.
+    at_most
+        Distances above it are not worked out, which takes less time; by default all are.
+    threads
+        Threads; by default those of the settings.
+
+    Returns
+    -------
+    NDArray[np.int64]
+        Shape (pairs,); -1 where the distance is more than `at_most`.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting is wrong, or the numbers or the lengths of texts differ; the pair is named.
+
+    Examples
+    --------
+    >>> hamming_distances(["GATTACA", "CASSLG"], ["CATTATA", "CASSQG"]).tolist()
+    [2, 1]
+    >>> hamming_distances(["ACGT", "AGGT", "TTTT"], "ACGT", at_most=2).tolist()
+    [0, 1, -1]
+    """
+    single = isinstance(targets, str | bytes)
+    own = _texts("queries", queries)
+    others = _texts("targets", [targets] if isinstance(targets, str | bytes) else targets)
+    if not single and len(own) != len(others):
+        found = f"{len(own)} queries and {len(others)} targets"
+        raise InvalidInput("pairs", found=found, expected="as many queries as targets, or one target")
+    _checked_limit(at_most)
+    (query, starts), (target, firsts) = _joined(own), _joined(others)
+    sizes, lengths = np.diff(starts), np.diff(firsts)
+    unequal = np.flatnonzero(sizes != lengths)
+    if unequal.size:
+        k = int(unequal[0])
+        found = f"{sizes[k]} and {lengths[0 if single else k]} letters in number {k + 1}"
+        raise InvalidInput("pairs", found=found, expected="texts of the same length")
+    places = np.zeros(len(own), np.int64) if single else firsts[:-1]
+    distances = np.zeros(len(own), np.int64)
+    most, workers = (
+        query.size if at_most is None else int(min(at_most, query.size)),
+        resolve("cpu", threads).threads,
+    )
+
+    def run(pairs: tuple[int, int]) -> None:
+        differences_kernel(query, starts, target, places, pairs, most, distances)
+
+    over_threads(workers, stretches(workers, len(own), _FEWEST_PAIRS), run)
+    return distances
+
+
+differences_kernel = kernel(count_differences)

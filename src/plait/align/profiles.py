@@ -174,9 +174,9 @@ def _pssm(lines: _Lines, name: str) -> Profile:
         if words[0] != str(len(rows) + 1) or len(residue) != 1 or not residue.isascii():
             found = " ".join(words[:3])[:40]
             raise lines.wrong(repr(found), f"position {len(rows) + 1}, its letter and {len(letters)} scores")
-        for letter, word in zip(letters, words[2:], strict=False):
+        for other, word in zip(letters, words[2:], strict=False):
             if not _INTEGER.fullmatch(word) or abs(int(word)) > MAX_SCORE:
-                found = f"{word!r} for {letter!r}"
+                found = f"{word!r} for {other!r}"
                 raise lines.wrong(found, f"a whole number from {-MAX_SCORE} to {MAX_SCORE}")
         consensus.append(residue.upper())
         rows.append([int(word) for word in words[2 : 2 + len(letters)]])

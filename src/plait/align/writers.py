@@ -21,7 +21,7 @@ from plait.align.results import (
     alignment_lines,
     parse_cigar,
 )
-from plait.alphabets import COMPLEMENT_LETTER
+from plait.alphabets import COMPLEMENT_LETTER, reverse_complement
 from plait.errors import InvalidInput, Unsupported
 from plait.formats.atomic import TextOutput, file_or_standard_output, output_format, write_json
 from plait.types import Provenance, WholeOrNot
@@ -429,6 +429,16 @@ def _query_name(pair: AlignedPair) -> str:
     return pair.query_name
 
 
+def _same_query(one: AlignedPair, other: AlignedPair) -> bool:
+    """Whether pairs have the same query: mates of a read often have one name."""
+    if one.query_name != other.query_name or len(one.query) != len(other.query):
+        return False
+    if one.strand == other.strand:
+        return one.query == other.query
+    forward, turned = (one, other) if one.strand == "+" else (other, one)
+    return reverse_complement(forward.query.decode("latin-1")).encode() == turned.query
+
+
 def _qualities(pair: AlignedPair) -> str:
     return pair.quality.decode("ascii") or "*"
 
@@ -549,7 +559,7 @@ class SamWriter(AlignmentWriter):
 
     def _write(self, pair: AlignedPair) -> None:
         alignment = _alignment(pair)
-        if self._first is None or pair.query_name != self._first.query_name:
+        if self._first is None or not _same_query(self._first, pair):
             self._end_query()
             self._first, self._mapped = pair, False
         if not alignment.matches + alignment.mismatches:

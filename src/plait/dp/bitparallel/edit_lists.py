@@ -14,6 +14,7 @@ from plait.dp.bitparallel.edits import (
     LETTER_BITS,
     PLANES,
     EditBatch,
+    EditPairs,
     begin_walk,
     diagonals,
     differ,
@@ -28,9 +29,12 @@ from plait.dp.bitparallel.edits import (
 from plait.dp.bitparallel.recurrences import EditColumns, column
 from plait.dp.pairs.lists import PairResults, offer, read_only, shares
 from plait.dp.pairs.traceback import close_at_border
-from plait.lang.compile import kernel, shared
+from plait.lang.compile import bound, kernel, shared
 from plait.lang.lanes import equal, greater, host_lanes, load, select, splat, store, widen, width_of
 
+#: Residues of sequences of single pairs for which memory is kept, and most kinds of such memory.
+_KEPT_SIZES: Final = (1 << 10, 1 << 12, 1 << 14)
+_MOST_IDLE: Final = 8
 #: Words of choices of pairs side by side, two in each lane for 64 cells.
 _MOST_WORDS: Final = 1 << 17
 #: Blocks of rows of pairs side by side that are not worth a limit, and columns after which it is looked at.
@@ -340,12 +344,60 @@ def _side_by_side(
     return chosen if 2 * np.count_nonzero(chosen) > width else np.zeros(rows.size, np.bool_)
 
 
+class _OnePair:
+    """One pair after the other, for one thread: the arguments are laid out once."""
+
+    def __init__(self, call: Callable[..., Any], task: EditPairs, size: int, keep: bool) -> None:
+        lanes, one = host_lanes(), np.zeros(1, np.int64)
+        self._codes, self._starts = np.zeros((2, size), np.uint8), np.zeros((2, 2), np.int64)
+        self._limits, runs = one.copy(), np.empty((2 * size + 2 if keep else 0, 2), np.int64)
+        self._found = PairResults(one.copy(), np.zeros((1, 4), np.int64), runs, one.copy())
+        sides = self._codes[0], self._starts[0], self._codes[1], self._starts[1]
+        own = read_only(EditPairs(*sides, self._limits, *task[5:]))
+        memory = edit_memory(lanes.width, size, size, task.bits, keep)
+        self._call = bound(call, lanes, own, one, 0, 1, keep, memory, self._found)
+
+    def find(self, task: EditPairs) -> PairResults:
+        """What is found of the only pair of a task."""
+        rows, columns = task.query.size, task.target.size
+        self._codes[0, :rows], self._codes[1, :columns] = task.query, task.target
+        self._starts[0, 1], self._starts[1, 1] = rows, columns
+        self._limits[0], self._found.run_counts[0] = task.limits[0], 0
+        used, (scores, ends, runs, counts) = self._call(), self._found
+        return PairResults(scores.copy(), ends.copy(), runs[:used].copy(), counts.copy())
+
+
+_IDLE: Final[dict[Any, list[_OnePair]]] = {}
+
+
+def _run_one(call: Callable[..., Any], batch: EditBatch) -> PairResults | None:
+    """The only pair of a batch in memory that is kept; None if it is too long."""
+    task, keep = batch
+    longest = max(task.query.size, task.target.size)
+    size = next((size for size in _KEPT_SIZES if size >= longest), None)
+    if size is None:
+        return None
+    if len(_IDLE) > _MOST_IDLE:
+        _IDLE.clear()
+    idle = _IDLE.setdefault((call, host_lanes().width, task.bits, tuple(task.free), size, keep), [])
+    try:
+        own = idle.pop()
+    except IndexError:
+        own = _OnePair(call, task, size, keep)
+    found = own.find(task)
+    idle.append(own)
+    return found
+
+
 def run_edits(calls: tuple[Callable[..., Any], ...], batch: EditBatch, target: Target) -> PairResults:
     """Distances and alignments of pairs, in order.
 
     `calls` are `edit_pairs_kernel` and `edit_groups_kernel` or their definitions. Starts are only known with
     alignments, and nothing is where the distance is above the limit.
     """
+    one = _run_one(calls[0], batch) if batch.pairs.limits.size == 1 else None
+    if one is not None:
+        return one
     task, keep, lanes = read_only(batch.pairs), batch.keep, host_lanes()
     rows, columns = np.diff(task.query_starts), np.diff(task.target_starts)
     scores, counts, starts = np.zeros((3, rows.size), np.int64)

@@ -4,7 +4,8 @@ Lanes are words of neighbouring rows, each a column behind the one above it, and
 is one more or one less than its neighbour (Myers, J ACM 46:395, 1999; Hyyro's form). A matrix is swept stripe
 by stripe. Rows that fill the first stripe stand above the query, so that the last row is always the last of
 its stripe. Of two fixed ends only the diagonals are swept that alignments within a limit pass through, and
-the limit grows until it holds (Ukkonen, Inf Control 64:100, 1985).
+the limit grows until it holds (Ukkonen, Inf Control 64:100, 1985). Where lanes hold all words of so many
+diagonals, they slide down the matrix instead.
 """
 
 from __future__ import annotations
@@ -17,17 +18,22 @@ from numpy.typing import NDArray
 from plait.dp.bitparallel.recurrences import EditColumns, column
 from plait.dp.pairs.lists import PairList, offer
 from plait.dp.pairs.traceback import close_at_border, copy_runs, write_run
+from plait.errors import InvalidInput
 from plait.lang.compile import by_type, kernel, shared
 from plait.lang.lanes import (
     OneLane,
+    SixteenLanes,
+    ThirtyTwoLanes,
     equal,
     host_lanes,
     last_lane,
     load,
+    population,
     select,
     shift_in,
     splat,
     store,
+    widen,
     width_of,
 )
 
@@ -38,6 +44,11 @@ MOST_LETTERS: Final = 1 << LETTER_BITS
 PLANES: Final = LETTER_BITS + 2
 #: Distance that is tried first.
 _FIRST_LIMIT: Final = 128
+#: Most words that slide, and most of those of choices that are kept of them, twice.
+_SLIDING: Final = 32
+_MOST_KEPT: Final = 1 << 22
+#: Rows of ``slide``: steps down and up, more and less to the right below, and `PLANES` more.
+_UP, _DOWN, _MORE, _LESS, _PLANES = range(5)
 
 
 class EditScale(NamedTuple):
@@ -48,38 +59,55 @@ class EditScale(NamedTuple):
 
 
 @shared
-def mark_codes(codes: Any, marks: Any) -> None:
-    """Set the marks, uint8 (256,), of codes that occur."""
+def number_codes(codes: Any, place: Any, count: int, numbers: Any) -> int:
+    """Number codes as they come, from `count` on; `place`, int16 (256,), is -1 for those without a number."""
     for k in range(codes.size):
-        marks[codes[k]] = 1
+        number = int(place[codes[k]])
+        if number < 0:
+            number = count
+            place[codes[k]] = number
+            count += 1
+        numbers[k] = number
+    return count
 
 
-def codes_of(*sequences: NDArray[np.uint8], interpreted: bool = False) -> NDArray[np.int64]:
+def _numbered(
+    *sequences: NDArray[np.uint8], interpreted: bool
+) -> tuple[list[NDArray[np.uint8]], NDArray[np.int16], int]:
+    """Sequences in numbers of their codes from 0 on, the number of each code, and how many there are."""
+    place, count = np.full(256, -1, np.int16), 0
+    numbers = [np.empty(codes.size, np.uint8) for codes in sequences]
+    for codes, own in zip(sequences, numbers, strict=True):
+        count = int((number_codes if interpreted else number_kernel)(codes, place, count, own))
+    return numbers, place, count
+
+
+def codes_of(codes: NDArray[np.uint8], *, interpreted: bool = False) -> NDArray[np.int64]:
     """The codes that occur, rising."""
-    marks = np.zeros(256, np.uint8)
-    for codes in sequences:
-        (mark_codes if interpreted else mark_kernel)(codes, marks)
-    return np.flatnonzero(marks)
+    return np.flatnonzero(_numbered(codes, interpreted=interpreted)[1] >= 0)
 
 
 def _most_code(task: PairList) -> int:
     return max(int(task.query.max(initial=0)), int(task.target.max(initial=0)))
 
 
-def unit_costs(task: PairList, *, interpreted: bool = False) -> EditScale | None:
+def unit_costs(
+    task: PairList, known: dict[int, EditScale | None] | None = None, *, interpreted: bool = False
+) -> EditScale | None:
     """How distances of these pairs become scores; None if the costs are others, or letters too many.
 
     A score of equal letters other than 0 is shared out to the residues, which all of a global alignment has.
+    `known` is what was found for the same costs if all codes up to one occur.
     """
     free, gap = task.free, int(task.gap_open)
     if free.anywhere or task.gap_extend != gap or gap == 0:
         return None
     # Often all letters up to the last one have such scores.
-    most = _most_code(task) + 1
-    found = _scale_of(task, *2 * (np.arange(most),)) if most <= MOST_LETTERS else None
-    if found:
-        return found
-    return _scale_of(task, *(codes_of(codes, interpreted=interpreted) for codes in (task.query, task.target)))
+    most, known = _most_code(task) + 1, {} if known is None else known
+    if most <= MOST_LETTERS and most not in known:
+        known[most] = _scale_of(task, *2 * (np.arange(most),))
+    own = (codes_of(codes, interpreted=interpreted) for codes in (task.query, task.target))
+    return known.get(most) or _scale_of(task, *own)
 
 
 def _scale_of(task: PairList, own: NDArray[np.int64], other: NDArray[np.int64]) -> EditScale | None:
@@ -123,7 +151,9 @@ class EditMemory(NamedTuple):
     right above the columns of stripes. `spans` int64 (stripes + 1, 3): first column of a stripe, the one
     behind its last, and the distance above and left of its first cell. `edge` int8 (columns + lanes,) is the
     lower edge of the stripe at hand. `bits` int64 (2 * steps, lanes): where the diagonal is best, and steps
-    to the right. `runs`, `cursor` and `best` are as in `plait.dp.pairs.lists.PairMemory`.
+    to the right. `slide` int64 (4 + `PLANES`, enough) is what lanes that slide hold, `reverse` int8
+    (bits, columns + 2 * `_SLIDING`) has `letters`, the last first, behind as many others, and `kept` int64
+    (2, enough) is the same as `bits`. The others are as in `plait.dp.pairs.lists.PairMemory`.
     """
 
     planes: Any
@@ -133,6 +163,9 @@ class EditMemory(NamedTuple):
     spans: Any
     edge: Any
     bits: Any
+    slide: Any
+    reverse: Any
+    kept: Any
     runs: Any
     cursor: Any
     best: Any
@@ -182,6 +215,10 @@ class TwoBits(NamedTuple):
         return zero - (codes & p.unit), zero - ((codes >> p.unit) & p.unit)
 
     @staticmethod
+    def letters_at(kind: TwoBits, lanes: Any, like: Any, rows: Any, at: int) -> Any:
+        return widen(like, load(lanes, rows, 0, at)), widen(like, load(lanes, rows, 1, at))
+
+    @staticmethod
     def enter(kind: TwoBits, letters: Any, rows: Any, at: int) -> Any:
         one = OneLane(1)
         return (
@@ -213,6 +250,15 @@ class FiveBits(NamedTuple):
         )
 
     @staticmethod
+    def letters_at(kind: FiveBits, lanes: Any, like: Any, rows: Any, at: int) -> Any:
+        return (
+            *letters_at(TwoBits(), lanes, like, rows, at),
+            widen(like, load(lanes, rows, 2, at)),
+            widen(like, load(lanes, rows, 3, at)),
+            widen(like, load(lanes, rows, 4, at)),
+        )
+
+    @staticmethod
     def enter(kind: FiveBits, letters: Any, rows: Any, at: int) -> Any:
         one = OneLane(1)
         return (
@@ -238,6 +284,11 @@ def none(kind: Any, zero: Any) -> Any:
 @by_type
 def spread(kind: Any, p: Any, codes: Any) -> Any:
     """The letters of the lanes, of which `codes` are given; `p` are `EditColumns`."""
+
+
+@by_type
+def letters_at(kind: Any, lanes: Any, like: Any, rows: Any, at: int) -> Any:
+    """The letters of the lanes, whose bits stand in `rows` from a place on; of the type of `like`."""
 
 
 @by_type
@@ -485,19 +536,175 @@ def _trace(lanes: Any, pair: Any, memory: Any, stripes: int, kept: bool) -> None
     close_at_border(pair.free.query_start, pair.free.target_start, cursor, memory.runs)
 
 
+class SlidingWords(NamedTuple):
+    """Choices of lanes that slide: the first of the `blocks` begins `before` its columns, at `row`."""
+
+    row: Any
+    before: Any
+    blocks: Any
+    width: Any
+
+    @staticmethod
+    def word_of(place: SlidingWords, row: Any, column: Any) -> Any:
+        block = (row - place.row) // 64
+        step = column + block
+        latest = min((step + place.before) // 65, step, place.blocks - 1)
+        return 0, step * place.width + block - max(latest + 1 - place.width, 0)
+
+
+@shared
+def _slide(lanes: Any, pair: Any, memory: Any, steps: Any, head: int, keep: bool) -> None:
+    """Visit the columns ``step - head`` in the first lane, and one column less in every further one."""
+    slide, kind, columns = memory.slide, pair.kind, pair.target.size
+    width = width_of(lanes)
+    p = EditColumns(splat(lanes, 1), splat(lanes, 63), splat(lanes, -1))
+    up, down = load(lanes, slide, _UP, 0), load(lanes, slide, _DOWN, 0)
+    more, less = load(lanes, slide, _MORE, 0), load(lanes, slide, _LESS, 0)
+    inside = load(lanes, slide, _PLANES + LETTER_BITS, 0)
+    for step in range(steps[0], steps[1]):
+        letters = letters_at(kind, lanes, up, memory.reverse, _SLIDING + columns - 1 - step + head)
+        same = (differ(kind, lanes, slide, _PLANES, letters) ^ p.full) & inside
+        more, less = shift_in(more, -1), shift_in(less, 0)
+        up, down, more, less, diagonal, right = column(p, up, down, same, more, less)
+        if keep:
+            store(lanes, memory.kept, 0, width * step, diagonal)
+            store(lanes, memory.kept, 1, width * step, right)
+    store(lanes, slide, _UP, 0, up)
+    store(lanes, slide, _DOWN, 0, down)
+    store(lanes, slide, _MORE, 0, more)
+    store(lanes, slide, _LESS, 0, less)
+
+
+@shared
+def _begin_lane(lanes: Any, pair: Any, memory: Any, block: int, first: int) -> None:
+    """Let the lane behind those that have begun begin with a row, or all slide and the last one begin."""
+    slide, width = memory.slide, width_of(lanes)
+    lane = min(block, width)
+    fill_word(slide, _PLANES, lane, pair.query, first, memory.letters.shape[0], False)
+    slide[_UP, lane] = slide[_PLANES + LETTER_BITS, lane]
+    slide[_DOWN, lane] = slide[_MORE, lane] = slide[_LESS, lane] = 0
+    if block >= width:
+        for row in range(_PLANES + PLANES):
+            store(lanes, slide, row, 0, load(lanes, slide, row, 1))
+
+
+@shared
+def _rise(slide: Any, lane: int) -> int:
+    """How much larger the distance is below a lane than above it."""
+    return int(population(slide[_UP, lane]) - population(slide[_DOWN, lane]))
+
+
+@shared
+def _look(slide: Any, lanes: int, top: int) -> Any:
+    """The distance below the last of some lanes, and the least in any; it is `top` above the first."""
+    value = least = top
+    for lane in range(lanes):
+        if value - population(slide[_DOWN, lane]) < least:
+            inside = value
+            for r in range(64):
+                inside += ((slide[_UP, lane] >> r) & 1) - ((slide[_DOWN, lane] >> r) & 1)
+                least = min(least, inside)
+        value += _rise(slide, lane)
+        if lane < lanes - 1:
+            # The next lane is a column behind.
+            value += slide[_MORE, lane] - slide[_LESS, lane]
+    return int(value), int(least)
+
+
+@shared
+def _limit_of(width: int) -> int:
+    """Distance up to which alignments with fixed ends pass through the diagonals that so many lanes hold."""
+    return 65 * width - 64
+
+
+@shared
+def _slide_down(lanes: Any, pair: Any, most: int, keep: bool, memory: Any) -> int:
+    """The distance of a pair with fixed ends if it is within `most` and `_limit_of` these lanes.
+
+    Else more than the lower of them: what it is at the most, or about if that is seen on the way. With `keep`
+    the alignment is walked along, too.
+    """
+    width = width_of(lanes)
+    rows, columns, limit = pair.query.size, pair.target.size, min(most, _limit_of(width))
+    blocks = (rows - 1) // 64 + 1
+    above = 64 * blocks - rows
+    before = above - diagonals(pair.free, rows, columns, _limit_of(width))[0]
+    step = top = 0
+    for block in range(blocks):
+        begin = max(block, 65 * block - before)
+        _slide(lanes, pair, memory, (step, begin), max(block - width, 0), keep)
+        top += begin - step
+        step = begin
+        # After as many rows as lanes hold, and then twice as many each time.
+        if block >= width and block & (block - 1) == 0:
+            least = _look(memory.slide, width, top)[1]
+            likely = least * blocks // (block - width // 2)
+            # An alignment may pass between two lanes, a column before.
+            if least - 1 > limit or (limit < most and likely * 15 // 16 > limit):
+                return int(max(limit + 1, likely * 9 // 8))
+        if block >= width:
+            # What was below the first lane is above the next one, which is a column behind.
+            top += _rise(memory.slide, 0) + memory.slide[_MORE, 0] - memory.slide[_LESS, 0]
+        _begin_lane(lanes, pair, memory, block, 64 * block - above)
+    _slide(lanes, pair, memory, (step, columns + blocks - 1), max(blocks - width, 0), keep)
+    top += columns + blocks - 1 - step
+    distance = int(_look(memory.slide, min(blocks, width), top)[0])
+    memory.best[0] = -distance
+    memory.best[1] = rows - 1
+    memory.best[2] = columns - 1
+    if distance <= limit and keep:
+        begin_walk(memory.best, memory.cursor)
+        place = SlidingWords(-above, before, blocks, width)
+        walk_words(place, memory.kept, 0, 0, memory.cursor, memory.runs)
+        close_at_border(False, False, memory.cursor, memory.runs)
+    return distance
+
+
+@shared
+def _by_sliding(pair: Any, most: int, keep: bool, memory: Any) -> Any:
+    """Whether the distance of a pair is known, and it; else a limit to try."""
+    rows, columns, free = pair.query.size, pair.target.size, pair.free
+    found = abs(columns - rows)
+    fixed = not (free.query_start or free.query_end or free.target_start or free.target_end)
+    words = columns + (rows - 1) // 64
+    room = memory.kept.shape[1] if keep else 1 << 60
+    if fixed and 16 * words <= room:
+        for b in range(memory.letters.shape[0]):
+            for j in range(columns):
+                memory.reverse[b, _SLIDING + j] = -((int(pair.target[columns - 1 - j]) >> b) & 1)
+        if found <= _limit_of(16):
+            found = _slide_down(SixteenLanes(16), pair, most, keep, memory)
+            if found <= most and found <= _limit_of(16):
+                return True, found
+            if most <= _limit_of(16):
+                return True, -1
+        if found <= _limit_of(32) and 32 * words <= room:
+            found = _slide_down(ThirtyTwoLanes(32), pair, most, keep, memory)
+            if found <= most and found <= _limit_of(32):
+                return True, found
+            if most <= _limit_of(32):
+                return True, -1
+        return False, found
+    return False, found + _FIRST_LIMIT
+
+
 @shared
 def _edit_pair(lanes: Any, pair: Any, most: int, keep: bool, memory: Any) -> int:
     """The distance of a pair that is not empty, -1 if it is above `most`; its alignment with `keep`."""
     width = width_of(lanes)
     rows, columns = pair.query.size, pair.target.size
     stripes = (rows - 1) // (64 * width) + 1
+    known, limit = False, rows + columns
+    if stripes > 1:
+        known, limit = _by_sliding(pair, most, keep, memory)
+    if known:
+        return int(limit)
     bits = memory.letters.shape[0]
     for k in range(stripes * width):
         base, first = k // width * PLANES, 64 * (k - stripes * width) + rows
         fill_word(memory.planes, base, k % width, pair.query, first, bits, bool(pair.free.target_start))
     _fill_columns(memory.letters, pair.target, bits)
     whole = stripes == 1 and 2 * (columns + width) <= memory.bits.shape[0]
-    limit = rows + columns if stripes == 1 else abs(columns - rows) + _FIRST_LIMIT
     again = 1
     while again:
         limit = min(limit, most)
@@ -554,7 +761,8 @@ class EditBatch(NamedTuple):
 def edit_bytes(rows: Any, columns: Any) -> Any:
     """Bytes that pairs of so many residues of query and target need at most."""
     width = host_lanes().width
-    return (rows // (64 * width) + 2) * (columns + 1) + 16 * width * (columns + 2 * width)
+    sliding = np.minimum(16 * _SLIDING * (columns + rows // 64 + 1), 16 * _MOST_KEPT)
+    return (rows // (64 * width) + 2) * (columns + 1) + 16 * width * (columns + 2 * width) + sliding
 
 
 def edit_batch(
@@ -563,11 +771,12 @@ def edit_batch(
     """Pairs of `unit_costs`; `limits` are distances above which a pair is left, (n,)."""
     query, target, size = task.query, task.target, _most_code(task) + 1
     if size > 4:
-        present = codes_of(task.query, task.target, interpreted=interpreted)
-        if present.size <= 4 or size > MOST_LETTERS:
-            place = np.zeros(256, np.uint8)
-            place[present] = np.arange(present.size)
-            query, target, size = place[query], place[target], present.size
+        numbers, _, present = _numbered(query, target, interpreted=interpreted)
+        if present > MOST_LETTERS:
+            expected = f"{MOST_LETTERS} at the most"
+            raise InvalidInput("texts", found=f"{present} different letters", expected=expected)
+        if present <= 4 or size > MOST_LETTERS:
+            (query, target), size = numbers, present
     if limits is None:
         limits = np.diff(task.query_starts) + np.diff(task.target_starts)
     how = (TwoBits(), 2) if size <= 4 else (FiveBits(), LETTER_BITS)
@@ -587,6 +796,8 @@ def edit_memory(width: int, rows: int, columns: int, bits: int, keep: bool) -> E
     """Memory for pairs of up to so many residues, in so many lanes and bits of letters."""
     stripes = (rows - 1) // (64 * width) + 1
     steps = 2 * (columns + width) if keep else 0
+    # What is not used of it takes no memory.
+    kept = min(_SLIDING * (columns + rows // 64 + 1), _MOST_KEPT) if keep and stripes > 1 else 0
     return EditMemory(
         word_rows(stripes * PLANES, width),
         np.zeros((bits, columns + width), np.int8),
@@ -595,10 +806,13 @@ def edit_memory(width: int, rows: int, columns: int, bits: int, keep: bool) -> E
         np.zeros((stripes + 1, 3), np.int64),
         np.empty(columns + width, np.int8),
         word_rows(steps, width),
+        word_rows(_PLANES + PLANES, _SLIDING + 8),
+        np.zeros((bits, columns + 2 * _SLIDING), np.int8),
+        word_rows(kept // 4, 8).reshape(2, kept),
         np.zeros((rows + columns + 2 if keep else 0, 2), np.int64),
         np.zeros(5, np.int64),
         np.zeros(3, np.int64),
     )
 
 
-edit_pairs_kernel, mark_kernel = kernel(edit_pairs), kernel(mark_codes)
+edit_pairs_kernel, number_kernel = kernel(edit_pairs), kernel(number_codes)
