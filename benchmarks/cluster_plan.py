@@ -1,15 +1,17 @@
 """What many receptors take on a cluster: core hours, gigabytes and money, from unit costs that were measured.
 
-    python benchmarks/cluster_plan.py [--measure TABLE] [--study STUDY.json] [--regression SECONDS]
+    python benchmarks/cluster_plan.py [--measure TABLE|READS] [--works WORK ...] [--study STUDY.json]
+        [--regression SECONDS]
         [--receptors 30000000 300000000 10000000000] [--cores 64] [--nodes N] [--price 0.05]
 
 The tables of the documentation (``docs/clusters.md``) are what this prints. The unit costs stand below with
 the commands that measured them. ``--measure`` measures anew, on the table given: what `plait vdj count` (one
 model and 55 models) and `plait vdj pgen` take of a core for a row, written as a folder of parts by one worker
 of Dask, in the worker and in the process that deals out the parts; wall time with two workers; bytes on disk;
-and it checks that two workers have written what one has. ``--study`` takes the costs of a study from the
-output of ``benchmarks/vdj_study.py --json``, and ``--regression`` those of the regression, seconds of a core
-for a million rows, from ``benchmarks/study_regression.py``.
+and it checks that two workers have written what one has. Of reads (FASTQ) that is ``--works annotate``.
+``--study`` takes the costs of a study from the output of ``benchmarks/vdj_study.py --json``, and
+``--regression`` those of the regression, seconds of a core for a million rows, from
+``benchmarks/study_regression.py``.
 
 What a plan assumes: rows cost what they cost here, on cores like these; parts have 262,144 rows (131,072 with
 55 models); a worker has a core; the process that deals out parts has one of its own and handles them one
@@ -89,21 +91,22 @@ COMMANDS = {
     "count, one model": ("count", "--germline", "human_trb"),
     "count, 55 models": ("count", "--germline", "human_trb", *SWEEP),
     "pgen": ("pgen", "--model", "human_TRB", "--of", "nt"),
+    "annotate": ("annotate", "--germline", "human_trb"),
 }
+#: The works that are measured of a table, and what dealing out a part takes.
+OF_TABLES = ("dealing", *(name for name in COMMANDS if name != "annotate"))
 
 
-def measured(table: Path, costs: Costs) -> Costs:
-    """The costs of counting and Pgen on this machine; the start of the processes is taken off."""
-    import pyarrow.parquet as pq
-
+def measured(table: Path, wanted: list[str], costs: Costs) -> Costs:
+    """The costs of some works on this machine; the start of the processes is taken off."""
     works = dict(costs.works)
-    rows = sum(pq.read_metadata(path).num_rows for path in _files(table))
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        few = folder / "few.parquet"
-        pq.write_table(pq.read_table(table).slice(0, 1000), few)
-        dealing = _dealing(table, folder, rows)
+        few, rows = _few(table, folder)
+        dealing = _dealing(table, folder, rows) if "dealing" in wanted else 10_500.0
         for name, words in COMMANDS.items():
+            if name not in wanted:
+                continue
             # Compiled, and files in memory.
             _run(few, words, folder / "first", 1, rows)
             start = _run(few, words, folder / "few", 1, rows)
@@ -112,17 +115,34 @@ def measured(table: Path, costs: Costs) -> Costs:
             _check_same(folder / "one", folder / "two")
             there = 1e6 * (one[2] - start[2]) / (rows - 1000)
             size = sum(path.stat().st_size for path in _files(folder / "one")) / rows
-            works[name] = replace(works[name], worker=there, dealing=dealing, written=size)
+            if name == "annotate":
+                costs = replace(costs, annotate=there, rearrangement_bytes=size)
+            else:
+                works[name] = replace(works[name], worker=there, dealing=dealing, written=size)
             walls = one[0] - start[0], two[0] - start[0]
             print(
                 f"{name}: {rows:,} rows in {_PARTS} parts: {there:.2f} us a row in the worker, "
                 f"{size:.0f} bytes a row; wall time {walls[0]:.1f} s with one worker, {walls[1]:.1f} s with "
-                f"two (load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores); the same bytes",
+                f"two: {walls[0] / walls[1]:.2f} x (load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores); "
+                "the same bytes",
                 flush=True,
             )
             for made in ("first", "few", "one", "two"):
                 shutil.rmtree(folder / made)
     return replace(costs, works=works)
+
+
+def _few(table: Path, folder: Path) -> tuple[Path, int]:
+    """A file of the first thousand rows, or reads, and how many there are in all."""
+    import pyarrow.parquet as pq
+
+    if table.suffix == ".fastq":
+        lines = table.read_bytes().splitlines(keepends=True)
+        (folder / "few.fastq").write_bytes(b"".join(lines[:4000]))
+        return folder / "few.fastq", len(lines) // 4
+    files = _files(table)
+    pq.write_table(pq.read_table(files[0], partitioning=None).slice(0, 1000), folder / "few.parquet")
+    return folder / "few.parquet", sum(pq.read_metadata(path).num_rows for path in files)
 
 
 def _dealing(table: Path, folder: Path, rows: int) -> float:
@@ -229,6 +249,7 @@ def main() -> None:
     """Print the plan."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--measure", type=Path)
+    parser.add_argument("--works", nargs="+", choices=["dealing", *COMMANDS], default=list(OF_TABLES))
     parser.add_argument("--study", type=Path)
     parser.add_argument("--regression", type=float)
     parser.add_argument("--receptors", type=int, nargs="+", default=[30_000_000, 300_000_000, 10_000_000_000])
@@ -238,7 +259,7 @@ def main() -> None:
     options = parser.parse_args()
     costs = Costs()
     if options.measure is not None:
-        costs = measured(options.measure, costs)
+        costs = measured(options.measure, options.works, costs)
     if options.study is not None:
         costs = of_study(options.study, costs)
     if options.regression is not None:

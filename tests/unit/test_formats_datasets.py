@@ -189,6 +189,11 @@ PART = "part-00000001.parquet"
             "no such manifest",
             "_manifest.json",
         ),
+        (
+            damaged("_manifest.json", lambda content: content.replace(b'"rows": 3', b'"rows": 2')),
+            "are not all",
+            "_manifest.json",
+        ),
         (lambda f: (f / PART).rename(f / "other.parquet"), "no such file", PART),
         (
             lambda f: (f / "more.parquet").write_bytes((f / PART).read_bytes()),
@@ -204,6 +209,7 @@ PART = "part-00000001.parquet"
         "empty manifest",
         "version",
         "infinite",
+        "rows",
         "renamed",
         "one more",
     ],
@@ -267,11 +273,76 @@ def test_what_may_not_be_written_to(tmp_path: Path) -> None:
         (tmp_path / "none" / "o", [], "in a folder that does not exist"),
         (source, [source], "which is also an input"),
         (source, [source / "part-00000000.parquet"], "which holds an input"),
+        (source / "inner", [source], "which is in an input"),
+        (tmp_path / "full" / "..", [], "the name of a folder"),
     ]
     for output, inputs, why in cases:
         with pytest.raises(InvalidInput, match=why):
             open_table(f"{output}/", ROWS.schema, metadata={}, inputs=inputs)
     assert (tmp_path / "full" / "mine.txt").exists() and (tmp_path / "o.unfinished" / "mine.txt").exists()
+
+
+def test_what_a_user_has_put_into_a_dataset_stays(tmp_path: Path) -> None:
+    folder = written(tmp_path / "o")
+    (folder / "README").write_text("mine")
+    with pytest.raises(InvalidInput, match="which holds something else"):
+        written(folder)
+    assert (folder / "README").read_text() == "mine" and read(folder) == ROWS.to_pylist()
+    monthly = tmp_path / "link"
+    monthly.symlink_to(written(tmp_path / "may"))
+    written(monthly, ROWS.slice(0, 2))
+    assert monthly.is_symlink() and read(tmp_path / "may") == ROWS.slice(0, 2).to_pylist()
+
+
+def test_links_in_a_dataset(tmp_path: Path) -> None:
+    folder = written(tmp_path / "o", settings=PartSettings(None, 3))
+    (folder / "loop").symlink_to("loop")
+    (folder / PART).rename(tmp_path / "elsewhere")
+    (folder / PART).symlink_to(tmp_path / "elsewhere")
+    assert read(folder) == ROWS.to_pylist()
+    (tmp_path / "elsewhere").unlink()
+    with pytest.raises(FormatError, match=f"{PART}: found no such file"):
+        list(open_rearrangements([folder], block_rows=10))
+    (folder / "_manifest.json").unlink()
+    (folder / "_manifest.json").mkdir()
+    with pytest.raises(FormatError, match="a file that can be read"):
+        list(open_rearrangements([folder], block_rows=10))
+
+
+@pytest.mark.parametrize("name", ["a b", "ü=%20", "line\nline", "*?[a]", "-o"])
+def test_names_with_odd_characters(tmp_path: Path, name: str) -> None:
+    schema = pa.schema([("junction", pa.string()), (name, pa.string())])
+    rows = pa.record_batch({"junction": ["TGT"] * 3, name: [f"{name}/..", name, None]}, schema)
+    folder = written(tmp_path / name, rows, PartSettings(name))
+    assert sorted(read(folder), key=str) == sorted(rows.to_pylist(), key=str)
+    found = arrow_dataset.dataset(folder, partitioning="hive").to_table()
+    assert found["junction"].to_pylist() == ["TGT"] * 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == [name]
+
+
+def test_two_claims_of_a_store(tmp_path: Path) -> None:
+    where = f"file://{tmp_path}/o/"
+    (tmp_path / "o").mkdir()
+    parts = Parts(ROWS.schema, {})
+
+    def put(output: DatasetOutput, number: int) -> list[PartFile]:
+        writer = PartWriter(number, parts)
+        writer.write(ROWS)
+        return list(writer.finish(output.folder))
+
+    first = DatasetOutput(where)
+    files = put(first, 0)
+    with pytest.raises(InvalidInput, match="which another run is writing"):
+        DatasetOutput(where)
+    second = DatasetOutput(where, resume=True)
+    others = put(second, 1)
+    with pytest.raises(FormatError, match="another run that writes there, too"):
+        first.finish(files, parts, None)
+    first.discard()
+    second.finish(others, parts, None)
+    second.close()
+    assert read(tmp_path / "o") == ROWS.to_pylist()
+    assert [path.name for path in sorted((tmp_path / "o").glob("part*"))] == ["part-00000001.parquet"]
 
 
 def test_two_runs_into_one_dataset(tmp_path: Path) -> None:

@@ -257,6 +257,8 @@ OutputOption = Annotated[Path, Parameter(name=["--output", "-o"])]
 #: Of tables: a folder of parts keeps the slash in which it ends, an address its own.
 TableOutput = Annotated[Path | str, Parameter(name=["--output", "-o"], converter=_table_output)]
 OptionalTable = Annotated[Path | str | None, Parameter(name=["--output", "-o"], converter=_table_output)]
+#: A table beside the output.
+FurtherTable = Annotated[Path | str | None, Parameter(converter=_table_output)]
 OptionalOutput = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 KindOption = Literal["protein", "dna"]
 Flag = Annotated[bool, Parameter(negative="")]

@@ -12,6 +12,7 @@ from plait.cli.options import (
     DeviceOption,
     ExecutorParameters,
     Flag,
+    FurtherTable,
     RowProgress,
     SheetSource,
     Signed,
@@ -84,7 +85,7 @@ def sharing(
     key: str = "cdr3nt+v+j",
     subject: str | None = None,
     list_subjects: Flag = False,
-    by_subject: Path | None = None,
+    by_subject: FurtherTable = None,
     overlap: Path | None = None,
     overlap_depth: WholeNumber = 0,
     condition: str | None = None,
@@ -102,7 +103,8 @@ def sharing(
     inputs
         Tables as for plait vdj count, or its outputs, whose path counts are carried over.
     output
-        The table to write, one row per clonotype: .parquet, .tsv, .tsv.gz or .tsv.zst.
+        The table to write, one row per clonotype: .parquet, .tsv, .tsv.gz or .tsv.zst; or a folder of Parquet
+        parts: NAME/.
     key
         What makes a clonotype: cdr3nt or cdr3aa, the junction as nucleotides or amino acids, and behind it
         +v and +j where the gene is part of it, as cdr3aa+v.
@@ -112,8 +114,8 @@ def sharing(
     list_subjects
         Name the individuals beside each clonotype.
     by_subject
-        A second table to write, one row per clonotype and individual; or the matrix of both, as AnnData:
-        .h5ad or .zarr.
+        A second table to write, one row per clonotype and individual, or a folder of its parts; or the matrix
+        of both, as AnnData: .h5ad or .zarr.
     overlap
         A third table to write, one row for every two individuals: clonotypes in common, and Jaccard's,
         Morisita and Horn's and F2 indices.

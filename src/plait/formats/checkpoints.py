@@ -78,7 +78,7 @@ class Checkpoint:
         whatever it was made from.
         """
         try:
-            stored = self._block(index).read_bytes()
+            stored = self.path_of(index).read_bytes()
         except FileNotFoundError:
             return None
         content, check = stored[:-_CHECK_BYTES], stored[-_CHECK_BYTES:]
@@ -110,7 +110,7 @@ class Checkpoint:
         FormatError if it cannot be written, for example on a full disk.
         """
         content = block.file if isinstance(block, EncodedRows) else _as_stream(block)
-        path = self._block(index)
+        path = self.path_of(index)
         with AtomicFile(path, durable=False) as file, output_errors(path):
             file.stream.write(content)
             file.stream.write(made_from)
@@ -118,7 +118,7 @@ class Checkpoint:
 
     def drop(self, index: int) -> None:
         """Remove a block, if it is there."""
-        self._block(index).unlink(missing_ok=True)
+        self.path_of(index).unlink(missing_ok=True)
 
     def remove(self) -> None:
         """Remove the checkpoint, folder included.
@@ -158,12 +158,13 @@ class Checkpoint:
             if left._stored_key() is not None:
                 left.remove()
 
+    def path_of(self, index: int) -> Path:
+        """The file of a block, there or not."""
+        return self.directory / f"block-{index:08d}.arrows"
+
     @property
     def _marker(self) -> Path:
         return self.directory / _MARKER
-
-    def _block(self, index: int) -> Path:
-        return self.directory / f"block-{index:08d}.arrows"
 
     def _stored_key(self) -> dict[str, Any] | None:
         """Key in the folder, None if there is nothing yet; an error if the folder is not a checkpoint."""

@@ -23,7 +23,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plait.errors import FormatError, InvalidInput, in_range
+from plait.errors import FormatError, InvalidInput, PlaitError, in_range
 from plait.formats.atomic import AtomicFolder, bad_output, check_not_input, output_errors, sync_folder
 from plait.formats.compression import parse_json
 from plait.formats.layouts import is_text
@@ -119,12 +119,15 @@ class _LocalFolder(Folder):
             return (self._path / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            found = error.strerror or str(error)
+            raise FormatError(self.path(name), found=found, expected="a file that can be read") from error
 
     def sizes(self) -> dict[str, int]:
         found = {}
         for path in self._path.rglob("*"):
-            # One that another process is about to rename may be gone.
-            with suppress(FileNotFoundError):
+            # One that another process is about to rename may be gone, and a link lead nowhere.
+            with suppress(OSError):
                 if not path.is_dir():
                     found[path.relative_to(self._path).as_posix()] = path.stat().st_size
         return dict(sorted(found.items()))
@@ -366,11 +369,12 @@ class DatasetOutput(WholeOrNot):
         keep: Callable[[], bool] = lambda: False,
     ) -> None:
         self.path = os.fspath(output).rstrip("/")
-        if not self.path:
+        if Path(self.path).name in ("", ".."):
             raise bad_output(output, "", "the name of a folder")
         _check_not_of(self.path, inputs)
         self._keep = keep
         self._finished: Sequence[PartFile] | None = None
+        self._mark = _json({"kind": _KIND, "run": uuid.uuid4().hex})
         self._local: AtomicFolder | None = None
         if address_of(self.path) is None:
             self._local = AtomicFolder(
@@ -393,7 +397,17 @@ class DatasetOutput(WholeOrNot):
             why, hint = ", which holds something else", "it is left as it is; choose another folder"
         if hint is not None:
             raise bad_output(self.path, why, "a new or empty folder", hint)
-        self.folder.put(_UNFINISHED, json.dumps({"kind": _KIND}).encode())
+        self.folder.put(_UNFINISHED, self._mark)
+
+    def _check_claimed(self) -> None:
+        """FormatError if another run has claimed the folder since: parts are not to be mixed."""
+        if self._local is None and self.folder.read(_UNFINISHED) != self._mark:
+            raise FormatError(
+                self.path,
+                found="another run that writes there, too",
+                expected="one run at a time",
+                hint="wait for it, or choose another folder",
+            )
 
     def whole(self, part: PartFile) -> bool:
         """Whether a part is there as it was written."""
@@ -402,6 +416,7 @@ class DatasetOutput(WholeOrNot):
 
     def finish(self, files: Iterable[PartFile], parts: Parts, summary: Mapping[str, Any] | None) -> None:
         """Say which files belong to it; others are removed. `summary` is put beside them."""
+        self._check_claimed()
         self._finished = sorted(files)
         kept = {part.path for part in self._finished}
         for name in self.folder.sizes():
@@ -424,28 +439,34 @@ class DatasetOutput(WholeOrNot):
         if self._local is not None:
             self._local.discard()
         elif not self._keep():
-            for name in self.folder.sizes():
-                self.folder.remove(name)
+            # What went wrong first is what the user has to know.
+            with suppress(PlaitError):
+                self._check_claimed()
+                for name in self.folder.sizes():
+                    self.folder.remove(name)
 
 
 def _check_not_of(path: str, inputs: Iterable[str | os.PathLike[str]]) -> None:
-    """InvalidInput if an output is an input, or the folder of one."""
+    """InvalidInput if an output is an input, the folder of one, or in a folder that is one."""
     own = absolute(path)
     for given in inputs:
         if absolute(given) == own or absolute(given).startswith(f"{own}/"):
             check_not_input(path, [given])
             raise bad_output(path, ", which holds an input", "another folder", "it would be overwritten")
+        if own.startswith(f"{absolute(given)}/"):
+            hint = "the input would no more be the parts of one run"
+            raise bad_output(path, ", which is in an input", "another folder", hint)
 
 
 def _is_ours(folder: Path) -> bool:
     try:
         told = parse_json((folder / MANIFEST).read_bytes(), folder / MANIFEST, "a manifest")
-        return bool(told["kind"] == _KIND)
+        return bool(told["kind"] == _KIND) and _is_left(folder)
     except (OSError, KeyError, TypeError, FormatError):
         return False
 
 
-#: What an unfinished dataset may hold.
+#: What a dataset may hold, if it is to be removed.
 _OWN: Final = re.compile(rf"([^/]*=[^/]*/)?(part-\d+{_SUFFIX}|{MANIFEST}|{SUMMARY})|(.*/)?\.[^/]*\.partial")
 
 
@@ -567,6 +588,9 @@ def _check_parts(folder: Folder, content: bytes, known: Mapping[str, int], table
         if told["kind"] != _KIND or told["version"] != 1:
             raise KeyError("kind")
         sizes = {str(part["path"]): int(part["bytes"]) for part in told["parts"]}
+        rows = sum(part["rows"] for part in told["parts"])
+        if (len(sizes), rows) != (len(told["parts"]), told["rows"]):
+            raise ValueError(f"{len(sizes)} different parts of {rows:,} rows are not all")
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise FormatError(
             path,

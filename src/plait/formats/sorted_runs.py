@@ -8,15 +8,18 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.ipc as arrow_ipc
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, PlaitError, Unsupported, in_range
+from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.checkpoints import Checkpoint, letters_of
 from plait.types import WholeOrNot
 
@@ -65,6 +68,10 @@ class SpilledBlocks(WholeOrNot):
         self._checkpoint.drop(number)
         return block
 
+    def file(self, number: int) -> Path:
+        """Where another process may write block `number`, in its own way; it is removed with the folder."""
+        return self._checkpoint.path_of(number).absolute()
+
     def close(self) -> None:
         """Remove the folder."""
         self._checkpoint.remove()
@@ -100,10 +107,10 @@ class SortedRuns:
     they are sorted, combined and put aside as a run. Sixteen runs become one as soon as there are so many, so
     that memory grows with the logarithm of the rows.
 
-    `order` has the columns to sort by, most important first, none with nulls; only numbers can be descending.
-    `combine` takes rows in order and makes one of those equal in these columns, leaving the order and the
-    columns as they are; it must not matter in which portions rows are combined. InvalidInput if
-    `memory_bytes` is less than 1.
+    `order`, also an attribute, has the columns to sort by, most important first, none with nulls; only
+    numbers can be descending. `combine` takes rows in order and makes one of those equal in these columns,
+    leaving the order and the columns as they are; it must not matter in which portions rows are combined.
+    InvalidInput if `memory_bytes` is less than 1.
     """
 
     def __init__(
@@ -116,7 +123,7 @@ class SortedRuns:
     ) -> None:
         in_range("memory_bytes", memory_bytes, 1)
         self._blocks = blocks
-        self._order = dict(order)
+        self.order = dict(order)
         self._memory_bytes = memory_bytes
         self._combine = combine or (lambda rows: rows)
         self._waiting: list[pa.RecordBatch] = []
@@ -164,7 +171,7 @@ class SortedRuns:
 
     def _ordered(self, parts: list[pa.RecordBatch]) -> pa.RecordBatch:
         rows = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
-        keys = [(name, direction) for name, direction in self._order.items()]
+        keys = [(name, direction) for name, direction in self.order.items()]
         return self._combine(rows.take(pc.sort_indices(rows, sort_keys=keys)))
 
     def _store(self, block: pa.RecordBatch) -> None:
@@ -188,7 +195,7 @@ class SortedRuns:
 
     def _merged(self, runs: list[list[int]]) -> Iterator[pa.RecordBatch]:
         """Rows of several runs in order."""
-        readers = [_RunReader(self._blocks, run, self._order) for run in runs]
+        readers = [_RunReader(self._blocks, run, self.order) for run in runs]
         while readers:
             # What comes after the last row at hand of a run is not known: only rows up to there can go.
             known = [reader.last for reader in readers if reader.more]
@@ -262,7 +269,7 @@ class _RunReader:
     def last(self) -> tuple[Any, ...]:
         """Key of the last row in memory."""
         assert self.rows is not None
-        return self._key(self.rows, self.rows.num_rows - 1)
+        return row_key(self.rows, self.rows.num_rows - 1, self._order)
 
     def take(self, until: tuple[Any, ...] | None) -> Iterator[pa.RecordBatch]:
         """Rows whose keys are not above `until`; all that are in memory where it is None."""
@@ -270,7 +277,7 @@ class _RunReader:
             rows = self.rows
             end = rows.num_rows
             if until is not None:
-                end = bisect_right(range(end), until, key=lambda i: self._key(rows, i))
+                end = bisect_right(range(end), until, key=lambda i: row_key(rows, i, self._order))
             if end == rows.num_rows:
                 yield rows
                 self._advance()
@@ -285,9 +292,61 @@ class _RunReader:
         self.rows = None if number is None else self._blocks.take(number)
         self._left -= number is not None
 
-    def _key(self, rows: pa.RecordBatch, i: int) -> tuple[Any, ...]:
-        values = ((rows[name][i].as_py(), direction) for name, direction in self._order.items())
-        return tuple(value if direction == "ascending" else -value for value, direction in values)
+
+def row_key(rows: pa.RecordBatch, i: int, order: Mapping[str, Direction]) -> tuple[Any, ...]:
+    """What compares as row `i` does in an `order` as of `SortedRuns`."""
+    values = ((rows[name][i].as_py(), direction) for name, direction in order.items())
+    return tuple(value if direction == "ascending" else -value for value, direction in values)
+
+
+def deal_rows(path: Path, rows: pa.Table, part: NDArray[np.int64], parts: int) -> None:
+    """Write rows to a piece: an Arrow file whose block i has the rows of part i, in their order.
+
+    `part` is that of each row. FormatError if it cannot be written.
+    """
+    order = np.argsort(part, kind="stable")
+    ends = np.cumsum(np.bincount(part, minlength=parts))
+    table = rows.take(pa.array(order)).combine_chunks()
+    with arrow_file(path, rows.schema) as writer:
+        start = 0
+        for end in ends.tolist():
+            batches = table.slice(start, end - start).to_batches()
+            writer.write_batch(batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema))
+            start = end
+
+
+@contextmanager
+def arrow_file(path: Path, schema: pa.Schema) -> Iterator[Any]:
+    """Write an Arrow file that is put aside, whole or not at all."""
+    options = arrow_ipc.IpcWriteOptions(compression="lz4")
+    with (
+        AtomicFile(path, durable=False) as file,
+        output_errors(path),
+        arrow_ipc.new_file(file.stream, schema, options=options) as writer,
+    ):
+        yield writer
+
+
+def dealt_rows(pieces: Iterable[Path], part: int) -> Iterator[pa.RecordBatch]:
+    """All rows of a part, from the pieces in order; FormatError if one is damaged."""
+    for path in pieces:
+        with arrow_blocks(path) as block:
+            yield block(part)
+
+
+@contextmanager
+def arrow_blocks(path: Path) -> Iterator[Callable[[int], pa.RecordBatch]]:
+    """Read blocks of an Arrow file that was put aside, by their numbers; FormatError if it is damaged."""
+    try:
+        with pa.OSFile(str(path)) as source, arrow_ipc.open_file(source) as reader:
+            yield reader.get_batch
+    except (pa.ArrowException, OSError) as error:
+        raise FormatError(
+            path,
+            found=f"a damaged or unreadable piece ({error})",
+            expected="the rows that this run has put aside",
+            hint="something else changed the folder, or the disk is failing; run again without --resume",
+        ) from error
 
 
 #: Texts hashed at a time: some ten bytes are needed for every letter of them.

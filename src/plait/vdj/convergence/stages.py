@@ -23,7 +23,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.ipc as arrow_ipc
 import pyarrow.parquet as arrow_parquet
 from numpy.typing import NDArray
 
@@ -32,7 +31,7 @@ from plait.errors import FormatError
 from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, output_errors
 from plait.formats.checkpoints import Checkpoint
 from plait.formats.compression import content_digest
-from plait.formats.sorted_runs import row_hash
+from plait.formats.sorted_runs import deal_rows, dealt_rows, row_hash
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import Progress, RunningSums
 from plait.settings import source_digest
@@ -370,36 +369,12 @@ class Dealer:
         hashed = row_hash([rows[name].combine_chunks() for name in CLONOTYPE])
         rows, kept = _collapsed(rows, hashed)
         part = (hashed[kept] % np.uint64(self.parts)).astype(np.int64)
-        order = np.argsort(part, kind="stable")
-        ends = np.cumsum(np.bincount(part, minlength=self.parts))
-        table = rows.take(pa.array(order)).combine_chunks()
-        options = arrow_ipc.IpcWriteOptions(compression="lz4")
-        with (
-            AtomicFile(path, durable=False) as file,
-            output_errors(path),
-            arrow_ipc.new_file(file.stream, rows.schema, options=options) as writer,
-        ):
-            start = 0
-            for end in ends.tolist():
-                writer.write_batch(_one_batch(table.slice(start, end - start)))
-                start = end
+        deal_rows(path, rows, part, self.parts)
 
 
 def part_rows(pieces: Sequence[Path], part: int, schema: pa.Schema) -> pa.Table:
     """All rows of a part, in input order, from the pieces in order; FormatError if one is damaged."""
-    found = []
-    for path in pieces:
-        try:
-            with pa.OSFile(str(path)) as source, arrow_ipc.open_file(source) as reader:
-                found.append(reader.get_batch(part))
-        except (pa.ArrowException, OSError) as error:
-            raise FormatError(
-                path,
-                found=f"a damaged or unreadable piece ({error})",
-                expected="the rows that this study has put aside",
-                hint="something else changed the folder, or the disk is failing; run again without --resume",
-            ) from error
-    return pa.Table.from_batches(found, schema=schema)
+    return pa.Table.from_batches(dealt_rows(pieces, part), schema=schema)
 
 
 def _collapsed(rows: pa.Table, hashed: NDArray[np.uint64]) -> tuple[pa.Table, NDArray[np.int64]]:
@@ -417,11 +392,6 @@ def _collapsed(rows: pa.Table, hashed: NDArray[np.uint64]) -> tuple[pa.Table, ND
         place = table.schema.get_field_index(name)
         table = table.set_column(place, table.schema.field(place), groups.sums(name).take(pa.array(order)))
     return table, kept[order]
-
-
-def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    batches = table.to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
 _MARKER: Final = "plait-study.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import comb
 from pathlib import Path
 from typing import Any, Final
@@ -35,15 +35,19 @@ _WAITING_BYTES: Final = 16 << 20
 
 
 class Levels:
-    """Clonotypes by the number of subjects that have them, with quantiles of their path counts."""
+    """Clonotypes by the number of subjects that have them, with quantiles of their path counts.
 
+    `path_counts` are those that are known, level by level, each with how often it occurs (`SCHEMA`).
+    """
+
+    SCHEMA: Final = pa.schema([("subjects", pa.int32()), ("value", pa.float64()), ("n", pa.int64())])
     _QUANTILES: Final = {"q25": 0.25, "median": 0.5, "q75": 0.75}
 
     def __init__(self, blocks: SpilledBlocks, subjects: int, counted: bool) -> None:
         self._clonotypes, self._rows, self._known, self._zeros = np.zeros((4, subjects + 1), np.int64)
         self._counted = counted
         order: dict[str, Direction] = {"subjects": "ascending", "value": "ascending"}
-        self._runs = SortedRuns(blocks, order, memory_bytes=_WAITING_BYTES, combine=self._combined)
+        self.path_counts = SortedRuns(blocks, order, memory_bytes=_WAITING_BYTES, combine=self._combined)
 
     def add(self, clonotypes: pa.RecordBatch) -> None:
         """Add clonotypes: ``subjects``, ``rows`` and, if there are any, path counts, which may be text."""
@@ -55,7 +59,7 @@ class Levels:
             values = np.asarray(clonotypes[PATH_COUNT].drop_null().cast(pa.float64(), safe=False))
             self._known += np.bincount(subjects[known], minlength=self._rows.size)
             self._zeros += np.bincount(subjects[known][values == 0], minlength=self._rows.size)
-            self._runs.add(
+            self.path_counts.add(
                 pa.record_batch(
                     {"subjects": subjects[known], "value": values, "n": np.ones(values.size, np.int64)}
                 )
@@ -87,10 +91,21 @@ class Levels:
                 found[f"{PATH_COUNT}_{name}"] = pa.array(values, mask=np.diff(ends) == 0)
         return pa.table(found)
 
+    def totals(self) -> NDArray[np.int64]:
+        """Sums over clonotypes of each number of subjects, (4, n), for `merge`."""
+        return np.stack([self._clonotypes, self._rows, self._known, self._zeros])
+
+    def merge(self, totals: NDArray[np.int64], path_counts: Iterable[pa.RecordBatch]) -> None:
+        """Add what `totals` and `path_counts`, drained, tell of other clonotypes."""
+        for own, other in zip((self._clonotypes, self._rows, self._known, self._zeros), totals, strict=True):
+            own += other
+        for rows in path_counts:
+            self.path_counts.add(rows)
+
     def _find(self, wanted: dict[int, float]) -> None:
         """The path counts at some places in their order, level by level."""
         places, first = np.array(sorted(wanted)), 0
-        for rows in self._runs.drain():
+        for rows in self.path_counts.drain():
             last = first + np.cumsum(np.asarray(rows["n"]))
             here = places[(places >= first) & (places < last[-1])]
             at = np.searchsorted(last, here, side="right")
@@ -218,7 +233,7 @@ class ConditionTest:
         self._group = group
         self._sizes = [int((group == k).sum()) for k in range(2)]
         #: Tested clonotypes by subjects of each condition: q values need no more of the others.
-        self._tested = np.zeros((self._sizes[0] + 1, self._sizes[1] + 1), np.int64)
+        self.tests = np.zeros((self._sizes[0] + 1, self._sizes[1] + 1), np.int64)
 
     @classmethod
     def of(
@@ -251,7 +266,7 @@ class ConditionTest:
         group = self._group[who]
         a, b = (np.bincount(of[group == k], minlength=sizes.size) for k in range(2))
         public = a + b > 1
-        np.add.at(self._tested, (a[public], b[public]), 1)
+        np.add.at(self.tests, (a[public], b[public]), 1)
         both = zip(self.conditions, (a, b), strict=True)
         return {f"subjects_{name}": pa.array(n, pa.int32()) for name, n in both}
 
@@ -267,13 +282,13 @@ class ConditionTest:
 
     def _values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Values p and q by subjects of each condition, of those that occur."""
-        p, q = np.ones((2, *self._tested.shape))
-        a, b = np.nonzero(self._tested)
+        p, q = np.ones((2, *self.tests.shape))
+        a, b = np.nonzero(self.tests)
         known: dict[int, list[int]] = {}
         for x, y in zip(a.tolist(), b.tolist(), strict=True):
             p[x, y] = fisher_p(x, y, (self._sizes[0], self._sizes[1]), known)
         values, place = np.unique(p[a, b], return_inverse=True)
-        rank = np.cumsum(np.bincount(place, self._tested[a, b], minlength=values.size))
+        rank = np.cumsum(np.bincount(place, self.tests[a, b], minlength=values.size))
         if values.size:
             adjusted = np.minimum.accumulate((values * rank[-1] / rank)[::-1])[::-1]
             q[a, b] = np.minimum(adjusted, 1.0)[place]

@@ -11,11 +11,11 @@ import os
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -23,24 +23,24 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.errors import FormatError, InvalidInput, one_of
+from plait.errors import InvalidInput, one_of
 from plait.formats.atomic import check_output
-from plait.formats.datasets import beside
+from plait.formats.datasets import beside, is_dataset
 from plait.formats.layouts import AUTO, ConvertedFile, LayoutChoice, TableInput, check_layout, layout_of
-from plait.formats.rearrangements import RearrangementReader, RowRange, reblock, roles_of
+from plait.formats.rearrangements import RearrangementReader, reblock, roles_of
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, whole_runs
 from plait.formats.tables import open_table, table_suffix
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import Progress
 from plait.types import Tabular
-from plait.vdj.calls import STATUSES, ClonotypeKey, GeneNames, named_rows, text_of, whole_numbers
-from plait.vdj.model.junctions import JunctionColumns
+from plait.vdj.calls import STATUSES, ClonotypeKey
 from plait.vdj.repertoires.expected import (
     ClonotypeGeneration,
     ExpectedSharing,
     GenerationSettings,
     ObservedSharing,
 )
+from plait.vdj.repertoires.grouped_rows import KINDS, ClonotypeGrouper, GroupedRows
 from plait.vdj.repertoires.neighbours import distance_limit
 from plait.vdj.repertoires.overlap import (
     PATH_COUNT,
@@ -52,7 +52,9 @@ from plait.vdj.repertoires.overlap import (
     write_matrix,
 )
 
-_Rows: TypeAlias = pa.RecordBatch | RowRange
+if TYPE_CHECKING:
+    from plait.vdj.repertoires.sharing_parts import SharedRuns
+
 _Source: TypeAlias = pa.Table | pa.RecordBatch | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 _Path: TypeAlias = str | os.PathLike[str]
 _Ints: TypeAlias = NDArray[np.int64]
@@ -64,9 +66,7 @@ _BLOCK_ROWS = 65536
 _MOST_BLOCKS = 4
 #: Rows that wait in memory before they are put aside in order.
 _WAITING_BYTES = 128 << 20
-_BATCH_ROWS = 1 << 17
-#: Types of path counts that were text: the first one that holds all of them exactly, or the last one.
-_KINDS: Final = (pa.int64(), pa.decimal256(76, 0), pa.float64())
+BATCH_ROWS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,169 +119,7 @@ class SharingSettings:
         return self.mismatches is not None or self.edits is not None
 
 
-@dataclass(frozen=True, slots=True)
-class GroupedRows:
-    """Rows of a block, one for each clonotype and subject, in order of first appearance.
-
-    `subjects` counts the rows of each, `copies` its reads or molecules, `left_out` rows in no clonotype, by
-    reason; `conditions` has what each subject's rows say, the first one first.
-    """
-
-    table: pa.Table
-    subjects: Counter[str] = field(default_factory=Counter)
-    copies: Counter[str] = field(default_factory=Counter)
-    left_out: Counter[str] = field(default_factory=Counter)
-    conditions: dict[str, list[str]] = field(default_factory=dict)
-
-
-class ClonotypeGrouper:
-    """Groups the rows of blocks; picklable, so that it can be done on any machine.
-
-    `columns` are those of the source that matter, `known` those that are the same in all rows of a clonotype
-    and go with it. FormatError, which has the `name` of the source, if one of them is missing.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        schema: pa.Schema,
-        roles: Mapping[str, str],
-        settings: SharingSettings,
-        known: Sequence[str] = (),
-    ) -> None:
-        self.key = ClonotypeKey.named(settings.key)
-        self._roles = dict(roles)
-        if settings.subject is not None:
-            self._roles["subject"] = settings.subject
-        if settings.condition is not None:
-            self._roles["condition"] = settings.condition
-        wanted = settings.subject or "subject_id"
-        _check_column(
-            name, schema, self._roles.get("subject"), wanted, "that tells individuals apart", "subject"
-        )
-        if settings.condition is not None:
-            _check_column(name, schema, settings.condition, settings.condition, "of conditions", "condition")
-        count = self._roles.get("count")
-        if count is not None and pa.types.is_null(schema.field(count).type):
-            count = None
-        self._count = count
-        self.sums = ("rows",) if count is None else ("rows", "duplicate_count")
-        self.counted = PATH_COUNT in schema.names and not self.key.acids
-        self._name = name
-        self._genes = GeneNames()
-        junction = self._roles["junction_aa" if self.key.acids else "junction"]
-        used = [
-            junction,
-            *(self._roles[f"{s}_call"] for s in "vj" if f"{s}_gene" in self.key.columns),
-        ]
-        acids = "junction_aa" if self.key.acids and "junction_aa" in schema.names else None
-        nucleotides = None if junction == acids else junction
-        used += [self._roles["subject"]] + [n for n in (acids, count, settings.condition) if n is not None]
-        used += [PATH_COUNT] if self.counted else []
-        used += known
-        self.known = {name: schema.field(name).type for name in known}
-        self.columns: list[str] = list(dict.fromkeys(used))
-        places = [-1 if n is None else self.columns.index(n) for n in (nucleotides, acids)]
-        self._places = JunctionColumns(places[0], places[1], -1, -1)
-
-    def __call__(self, rows: _Rows) -> GroupedRows:
-        """Group a block, or one that is still to be read."""
-        block = rows.read() if isinstance(rows, RowRange) else rows
-        found = GroupedRows(self.empty())
-        named = self._named(block, found)
-        return replace(found, table=self.grouped(named))
-
-    def empty(self) -> pa.Table:
-        """No rows."""
-        texts = {name: pa.array([], pa.large_string()) for name in (*self.key.columns, "subject")}
-        sums = {name: pa.array([], pa.int64()) for name in self.sums}
-        counts = {PATH_COUNT: pa.array([], pa.large_string())} if self.counted else {}
-        known = {name: pa.array([], kind) for name, kind in self.known.items()}
-        return pa.table({**texts, **sums, **counts, **known})
-
-    def grouped(self, table: pa.Table) -> pa.Table:
-        """One row per clonotype and subject, in order of first appearance."""
-        aggregations: list[tuple[str, str, Any]] = [(name, "sum", None) for name in self.sums]
-        if self.counted:
-            aggregations.append((PATH_COUNT, "first", pc.ScalarAggregateOptions(skip_nulls=True)))
-        first = pc.ScalarAggregateOptions(skip_nulls=False)
-        aggregations += [(name, "first", first) for name in self.known]
-        grouped = table.group_by([*self.key.columns, "subject"], use_threads=False).aggregate(aggregations)
-        return grouped.rename_columns(
-            [name.removesuffix("_sum").removesuffix("_first") for name in grouped.column_names]
-        )
-
-    def kind_of(self, column: pa.Array) -> int:
-        """Which of `_KINDS` path counts that are text need, at least; FormatError if they are no numbers."""
-        for place, kind in enumerate(_KINDS):
-            try:
-                column.cast(kind)
-                return place
-            except pa.ArrowInvalid as error:
-                reason = error
-        raise FormatError(self._name, column=PATH_COUNT, found=str(reason), expected="numbers") from reason
-
-    def _named(self, block: pa.RecordBatch, found: GroupedRows) -> pa.Table:
-        """The rows of a block that have a clonotype and a subject, with one row each."""
-        columns = {"subject": text_of(block[self._roles["subject"]])}
-        for segment in (s for s in "vj" if f"{s}_gene" in self.key.columns):
-            columns[f"{segment}_gene"] = self._genes.of(block[self._roles[f"{segment}_call"]])
-        junction = self.key.columns[0]
-        given = block.select(self.columns).columns
-        texts = self._places.amino_acids(given) if self.key.acids else self._places.texts(given)
-        columns[junction] = pc.utf8_upper(text_of(texts))
-        columns = {name: columns[name] for name in (*self.key.columns, "subject")}
-        kept = named_rows(columns, found.left_out)
-        if self.key.acids:
-            whole = np.asarray(pc.match_substring_regex(columns[junction], "^[ACDEFGHIKLMNPQRSTVWY]*$"))
-            if (kept & ~whole).any():
-                found.left_out[f"incomplete_{junction}"] += int((kept & ~whole).sum())
-            kept &= whole
-        columns["rows"] = pa.array(np.ones(block.num_rows, np.int64))
-        if self._count is not None:
-            counts = block[self._count]
-            columns["duplicate_count"] = whole_numbers(counts, path=self._name, name=self._count)
-        if self.counted:
-            columns[PATH_COUNT] = _number_or_text(block[PATH_COUNT])
-        columns |= {name: block[name] for name in self.known}
-        if "condition" in self._roles:
-            columns["condition"] = pc.utf8_trim_whitespace(text_of(block[self._roles["condition"]]))
-        table = pa.table(columns).filter(pa.array(kept))
-        copies = table.group_by("subject").aggregate([(name, "sum") for name in self.sums])
-        for entry in copies.to_pylist():
-            found.subjects[entry["subject"]] = entry["rows_sum"]
-            found.copies[entry["subject"]] = entry.get("duplicate_count_sum", entry["rows_sum"]) or 0
-        if "condition" in table.column_names:
-            for entry in (
-                table.group_by(["subject", "condition"], use_threads=False).aggregate([]).to_pylist()
-            ):
-                found.conditions.setdefault(entry["subject"], []).append(entry["condition"])
-            table = table.drop_columns(["condition"])
-        return table
-
-
-def _check_column(
-    path: str, schema: pa.Schema, found: str | None, wanted: str, what: str, option: str
-) -> None:
-    if found not in schema.names:
-        raise FormatError(
-            path,
-            found=f"the columns {', '.join(map(repr, schema.names[:20]))}",
-            expected=f"a column {wanted!r} {what}",
-            hint=f"name the column with --{option}",
-        )
-
-
-def _number_or_text(column: pa.Array) -> pa.Array:
-    """Path counts; decimals and the cells of text files stay text until all are known."""
-    plain = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-    if plain:
-        return column
-    texts = text_of(column)
-    return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.large_string()), texts)
-
-
-class _SharedRows:
+class SharedRows:
     """Puts grouped blocks together: `add` all, `finish`, then take `clonotypes` and `pairs`, each once.
 
     Rows that wait are in `blocks`. `with_pairs`: whether pairs of clonotype and subject are wanted.
@@ -297,18 +135,19 @@ class _SharedRows:
         with_pairs: bool,
         overlap_depth: int | None,
     ) -> None:
-        self.grouper, self._blocks, self._settings = grouper, blocks, settings
+        self.grouper, self._blocks, self.settings = grouper, blocks, settings
+        self.runs: SharedRuns | None = None
         self._key = grouper.key.columns
         self._generation, self._depth = generation, overlap_depth
         self.left_out: Counter[str] = Counter()
         self.rows: Counter[str] = Counter()
-        self._copies: Counter[str] = Counter()
-        self._conditions: dict[str, set[str]] = {}
-        self._place = self._kind = 0
+        self.copies: Counter[str] = Counter()
+        self.conditions: dict[str, set[str]] = {}
+        self._place = self.kind = 0
         self._path_counts: pa.DataType | None = None
         self._runs = self._sorted([*self._key, "subject"], self._combined)
-        self._found = self._sorted(self._key, shared_first=True)
-        self._pairs = self._sorted([*self._key, "subject"], shared_first=True) if with_pairs else None
+        self.found = self._sorted(self._key, shared_first=True)
+        self.paired = self._sorted([*self._key, "subject"], shared_first=True) if with_pairs else None
         self.expected: ExpectedSharing | None = None
         self.overlaps: pa.Table | None = None
         self.sets: pa.Table | None = None
@@ -317,46 +156,53 @@ class _SharedRows:
     def add(self, part: GroupedRows) -> None:
         """Add a block, the next one of the input."""
         self.rows.update(part.subjects)
-        self._copies.update(part.copies)
+        self.copies.update(part.copies)
         self.left_out.update(part.left_out)
         for subject, names in part.conditions.items():
-            self._conditions.setdefault(subject, set()).update(names)
+            self.conditions.setdefault(subject, set()).update(names)
         table = part.table
         if self.grouper.counted:
             self._path_counts = table[PATH_COUNT].type
-            if pa.types.is_large_string(self._path_counts):
-                self._kind = max(self._kind, self.grouper.kind_of(table[PATH_COUNT]))
+            self.kind = max(self.kind, self.grouper.kind_of(table[PATH_COUNT]))
             place = np.arange(self._place, self._place + table.num_rows)
             self._place += table.num_rows
             table = table.append_column("place", pa.array(place))
         for rows in table.combine_chunks().to_batches():
             self._runs.add(rows)
 
+    def begin_totals(self, source: str) -> list[str]:
+        """Begin sums over clonotypes, of none yet, when all rows are added; the subjects.
+
+        `source` is where rows come from, for errors.
+        """
+        names = sorted(self.rows)
+        if self.settings.condition is not None:
+            self.condition = ConditionTest.of(source, self.settings.condition, self.conditions, names)
+        self.levels = Levels(self._blocks, len(names), self.grouper.counted)
+        return names
+
     def finish(self, source: str, executor: Executor) -> None:
         """Tell the clonotypes; `source` is where rows come from, for errors.
 
         Probabilities are computed by workers of an executor, if it has other processes.
         """
-        names = sorted(self.rows)
+        names = self.begin_totals(source)
         subjects = pa.array(names, pa.large_string())
-        if self._settings.condition is not None:
-            self.condition = ConditionTest.of(source, self._settings.condition, self._conditions, names)
         overlaps = None
         if self._depth is not None:
-            overlaps = Overlaps(names, [self._copies[name] for name in names], self._depth)
-        levels = Levels(self._blocks, len(names), self.grouper.counted)
+            overlaps = Overlaps(names, [self.copies[name] for name in names], self._depth)
         observed, waiting = ObservedSharing.of_subjects(len(names)), list[int]()
         for pairs, first, columns, weighed in self._weighed(executor):
             sizes = np.diff(first, append=pairs.num_rows)
             of = np.repeat(np.arange(first.size), sizes)
             who = np.asarray(pc.index_in(pairs["subject"], value_set=subjects))
-            levels.add(pa.record_batch(columns))
+            self.levels.add(pa.record_batch(columns))
             if self.condition is not None:
                 columns |= self.condition.counted(of, who, sizes)
             if overlaps is not None:
                 overlaps.add(of, who, pairs[self.grouper.sums[-1]], pairs["rows"])
-            if self._pairs is not None:
-                self._pairs.add(
+            if self.paired is not None:
+                self.paired.add(
                     _without(pairs, PATH_COUNT, "place", *self.grouper.known).append_column(
                         "subjects", columns["subjects"].take(of)
                     )
@@ -365,9 +211,8 @@ class _SharedRows:
                 columns |= _generated(weighed, sizes, observed, of, who)
                 waiting.append(self._blocks.put(pa.record_batch(columns)))
             else:
-                self._blank = pa.record_batch(columns)
-                self._found.add(self._blank)
-        self.levels = levels.table()
+                self.blank = pa.record_batch(columns)
+                self.found.add(self.blank)
         if overlaps is not None:
             self.overlaps, self.sets = overlaps.table(), overlaps.sets()
         if self._generation is not None:
@@ -404,10 +249,10 @@ class _SharedRows:
     def summary(self) -> dict[str, Any]:
         """Fields of `SharingSummary`."""
         return {
-            "key": self._settings.key,
+            "key": self.settings.key,
             "subjects": dict(sorted(self.rows.items())),
             "left_out": dict(self.left_out),
-            "distribution": self.levels,
+            "distribution": self.levels.table(),
             "expected": self.expected,
             "overlaps": self.overlaps,
             "sets": self.sets,
@@ -415,19 +260,19 @@ class _SharedRows:
 
     def clonotypes(self) -> Iterator[pa.RecordBatch]:
         """The clonotypes, those of most subjects first, then by their key; in the end no rows."""
-        for rows in chain(self._found.drain(), [self._blank]):
-            columns = _columns(rows)
-            if self.grouper.counted and pa.types.is_large_string(columns[PATH_COUNT].type):
-                columns[PATH_COUNT] = columns[PATH_COUNT].cast(_KINDS[self._kind])
-            if self.condition is not None:
-                columns |= self.condition.tested(rows)
-            yield pa.record_batch(columns)
+        finished = FinishedRows(self.kind, self.condition)
+        yield from map(finished, chain(self.found.drain(), [self.blank]))
 
     def pairs(self) -> Iterator[pa.RecordBatch]:
         """Clonotypes and subjects in the same order; in the end no rows."""
-        drained = self._pairs.drain() if self._pairs is not None else iter(())
-        yield from (_without(rows, "subjects") for rows in drained)
-        yield _without(self._blank_pairs(), PATH_COUNT, "place", *self.grouper.known)
+        drained = self.paired.drain() if self.paired is not None else iter(())
+        yield from map(without_subjects, drained)
+        yield self.blank_pairs
+
+    @property
+    def blank_pairs(self) -> pa.RecordBatch:
+        """No rows of the table of clonotypes and subjects."""
+        return _without(self._blank_pairs(), PATH_COUNT, "place", *self.grouper.known)
 
     def _blank_pairs(self) -> pa.RecordBatch:
         """No rows."""
@@ -471,7 +316,7 @@ class _SharedRows:
         columns = {name: taken[name] for name in self._key}
         columns["subjects"] = pa.array(sizes, pa.int32())
         columns |= {name: column for name, column in self._sums(pairs, first).items() if name != "place"}
-        if self._settings.list_subjects:
+        if self.settings.list_subjects:
             ends = pa.array(np.append(first, pairs.num_rows), pa.int32())
             columns["subject_ids"] = pa.ListArray.from_arrays(ends, pairs["subject"].cast(pa.string()))
         return columns
@@ -491,15 +336,15 @@ class _SharedRows:
             ranked.add(rows.filter(pa.array(low)))
             # Those of one subject are as expected, whatever the others are.
             rest = rows.filter(pa.array(~low))
-            self._blank = rest.append_column("q_sharing", rest["p_sharing"])
-            self._found.add(self._blank)
-        self._blank = self._blank.slice(0, 0)
+            self.blank = rest.append_column("q_sharing", rest["p_sharing"])
+            self.found.add(self.blank)
+        self.blank = self.blank.slice(0, 0)
         least = 1.0
         for rows in whole_runs(ranked.drain(), ("p_sharing",)):
             starts = run_starts(rows, ("p_sharing",))
             ranks = rank - np.repeat(starts, np.diff(starts, append=rows.num_rows))
             q = np.minimum.accumulate(np.minimum(np.asarray(rows["p_sharing"]) * tested / ranks, least))
-            self._found.add(rows.append_column("q_sharing", pa.array(q)))
+            self.found.add(rows.append_column("q_sharing", pa.array(q)))
             least, rank = float(q[-1]), rank - rows.num_rows
 
 
@@ -513,6 +358,31 @@ def _generated(
     observed.distinct += np.bincount(who[made[of]], minlength=observed.distinct.size)
     unknown = np.asarray(pc.is_in(status, pa.array(["nonproductive", *STATUSES[1:]])))
     return {"pgen": pa.array(pgen, mask=unknown), "pgen_status": status}
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRows:
+    """Makes rows of the table of clonotypes of those that were sorted; can be pickled.
+
+    `kind` is the place in `KINDS` of the type of path counts that are text.
+    """
+
+    kind: int
+    condition: ConditionTest | None
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The same rows, with all that could only be known when all were grouped."""
+        columns = _columns(rows)
+        if PATH_COUNT in columns and pa.types.is_large_string(columns[PATH_COUNT].type):
+            columns[PATH_COUNT] = columns[PATH_COUNT].cast(KINDS[self.kind])
+        if self.condition is not None:
+            columns |= self.condition.tested(rows)
+        return pa.record_batch(columns)
+
+
+def without_subjects(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of the table of clonotypes and subjects of those that were sorted."""
+    return _without(rows, "subjects")
 
 
 def _columns(rows: pa.RecordBatch) -> dict[str, pa.Array]:
@@ -723,16 +593,15 @@ def _shared(
     executor: Executor | None,
     progress: Callable[[Progress], None] | None = None,
     known: Sequence[str] = (),
-) -> Iterator[_SharedRows]:
-    """The clonotypes of a source, with rows put aside in a folder."""
+    in_parts: bool = False,
+) -> Iterator[SharedRows]:
+    """The clonotypes of a source, with rows put aside in a folder; `in_parts`: in `runs`, by workers."""
     key = ClonotypeKey.named(settings.key)
     made = None if generation is None else ClonotypeGeneration(generation, key)
 
-    def shared(name: str, table: _Columns, blocks: SpilledBlocks) -> _SharedRows:
+    def shared(name: str, table: _Columns, blocks: SpilledBlocks) -> SharedRows:
         grouper = ClonotypeGrouper(name, table.schema, table.roles, settings, known)
-        return _SharedRows(
-            grouper, blocks, settings, made, with_pairs=with_pairs, overlap_depth=overlap_depth
-        )
+        return SharedRows(grouper, blocks, settings, made, with_pairs=with_pairs, overlap_depth=overlap_depth)
 
     if isinstance(source, pa.Table | pa.RecordBatch):
         chosen = layout_of("the table", settings.layout, source.schema.names, required=key.required)
@@ -760,14 +629,37 @@ def _shared(
         ClonotypeGrouper(name, reader.schema, reader.roles, settings)
         with SpilledBlocks(folder) as blocks:
             found = shared(name, columns, blocks)
-            with closing(_grouped_blocks(reader, found.grouper, executor or LocalExecutor(1))) as parts:
-                for part in parts:
-                    found.add(part)
-                    if progress is not None:
-                        progress(Progress(found.total, reader.bytes_read(), reader.total_bytes))
-            reader.check_unchanged()
-            found.finish(name, executor or LocalExecutor(1))
+            work = executor or LocalExecutor(1)
+
+            def told() -> None:
+                if progress is not None:
+                    progress(Progress(found.total, reader.bytes_read(), reader.total_bytes))
+
+            _group(found, reader, name, blocks, work, told, in_parts)
             yield found
+
+
+def _group(
+    found: SharedRows,
+    reader: RearrangementReader,
+    name: str,
+    blocks: SpilledBlocks,
+    executor: Executor,
+    told: Callable[[], None],
+    in_parts: bool,
+) -> None:
+    """Group all rows of a reader, here or, in parts, where the workers are."""
+    if in_parts:
+        from plait.vdj.repertoires.sharing_parts import grouped_by_workers
+
+        found.runs = grouped_by_workers(found, reader, name, blocks, executor, told)
+        return
+    with closing(_grouped_blocks(reader, found.grouper, executor)) as parts:
+        for part in parts:
+            found.add(part)
+            told()
+    reader.check_unchanged()
+    found.finish(name, executor)
 
 
 def _grouped_blocks(
@@ -823,15 +715,24 @@ def share_files(
             check_output(path, inputs)
     folder, depth = beside(output, ".sorting"), None if overlap is None else overlap_depth
     with_pairs = wanted.near or by_subject is not None
-    with _shared(inputs, wanted, generation, folder, with_pairs, depth, executor, progress, known) as found:
+    in_parts = _by_workers(wanted, generation, known, [output, by_subject, overlap], executor)
+    with _shared(
+        inputs, wanted, generation, folder, with_pairs, depth, executor, progress, known, in_parts
+    ) as found:
         told = SharingSummary(**found.summary())
         facts = _facts(wanted, generation, told)
+        made_from = facts | {"inputs": [os.path.realpath(path) for path in sources or inputs]}
+        if found.runs is not None:
+            found.runs.write(output, _metadata(made_from), inputs)
+            if by_subject is not None:
+                made_from["inputs"].append(os.path.realpath(output))
+                found.runs.write(by_subject, _metadata(made_from), [*inputs, output], pairs=True)
+            return told
         clonotypes, pairs = found.clonotypes(), found.pairs()
         if wanted.near or as_matrix:
             table, of_subjects = pa.Table.from_batches(clonotypes), pa.Table.from_batches(pairs)
             table = _with_clusters(table, of_subjects, wanted)
             clonotypes, pairs = iter(table.to_batches()), iter(of_subjects.to_batches())
-        made_from = facts | {"inputs": [os.path.realpath(path) for path in sources or inputs]}
         _write(output, clonotypes, made_from, inputs)
         made_from["inputs"].append(os.path.realpath(output))
         if by_subject is not None and as_matrix:
@@ -843,6 +744,24 @@ def share_files(
             none = pa.RecordBatch.from_pylist([], schema=told.overlaps.schema)
             _write(overlap, chain(told.overlaps.to_batches(), [none]), made_from, [*inputs, output])
     return told
+
+
+def _by_workers(
+    settings: SharingSettings,
+    generation: GenerationSettings | None,
+    known: Sequence[str],
+    outputs: Sequence[_Path | None],
+    executor: Executor | None,
+) -> bool:
+    """Whether workers can write all: what is told of a clonotype needs no others, and all are datasets."""
+    output, by_subject, overlap = outputs
+    alone = generation is None and overlap is None and not settings.near and not known
+    folders = is_dataset(output or "") and (by_subject is None or is_dataset(by_subject))
+    return alone and folders and executor is not None and executor.elsewhere
+
+
+def _metadata(facts: Mapping[str, Any]) -> dict[str, str]:
+    return {"plait.sharing": json.dumps(facts, sort_keys=True)}
 
 
 def _facts(
@@ -870,7 +789,6 @@ def _write(
 ) -> None:
     """Write rows as a table, of at least one batch."""
     first = next(batches)
-    metadata = {"plait.sharing": json.dumps(facts, sort_keys=True)}
-    with open_table(output, first.schema, metadata=metadata, inputs=inputs) as writer:
-        for batch in reblock(chain([first], batches), _BATCH_ROWS):
+    with open_table(output, first.schema, metadata=_metadata(facts), inputs=inputs) as writer:
+        for batch in reblock(chain([first], batches), BATCH_ROWS):
             writer.write(batch)
