@@ -168,20 +168,66 @@ def test_annotated_reads_in_parts(
     assert not list(tmp_path.glob("*.unfinished")) and not list(tmp_path.glob("*.checkpoint"))
 
 
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def runs(
+    inputs: Any, counter: PathCounter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Run]:
+    """Every command that writes parts where workers are: runs of it, into a folder, with its options."""
+    monkeypatch.setattr("plait.vdj.model.sampling._BLOCK_DRAWS", 64)
+    monkeypatch.setattr("plait.vdj.reads.annotate_files._BLOCK_READS", 20)
+    model, germlines = load_model("human_TRB"), [load_germline("mouse_trb")]
+
+    library = Library(reads=120, clones=20, noise=0.1, sequencing=Sequencing(substitutions=0.002))
+    write_fastq(simulate_reads(germlines, library, seed=1), tmp_path / "reads.fastq")
+    reads, table = [tmp_path / "reads.fastq"], inputs("parquet")
+    cut: dict[str, Any] = {"parts": PARTS}
+    return {
+        "count": lambda out, **more: count_files(table, out, counter, **cut, **more),
+        "pgen": lambda out, **more: pgen_files(table, out, model, **cut, **more),
+        "scenarios": lambda out, **more: scenario_files(table, out, model, best=3, **cut, **more),
+        "generate": lambda out, **more: generate_file(model, out, 100, parts=PartSettings(None, 64), **more),
+        "annotate": lambda out, **more: annotate_files(
+            reads, out, germlines, parts=PartSettings(None, 20), **more
+        ),
+    }
+
+
+COMMANDS = ["count", "pgen", "scenarios", "generate", "annotate"]
+
+
+def striking(monkeypatch: pytest.MonkeyPatch, strikes: dict[int, Callable[[DaskExecutor], None]]) -> None:
+    """Do something when so many parts of a run are done."""
+    plain = DaskExecutor.map
+
+    def map(self: DaskExecutor, *arguments: Any, **more: Any) -> Iterator[Any]:
+        for number, found in enumerate(plain(self, *arguments, **more)):
+            if number in strikes:
+                strikes.pop(number)(self)
+            yield found
+
+    monkeypatch.setattr(DaskExecutor, "map", map)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_worker_is_killed_and_another_one_added(
-    inputs: Any, counter: PathCounter, dask_cluster: DaskExecutor
+    runs: dict[str, Run],
+    tmp_path: Path,
+    dask_cluster: DaskExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
 ) -> None:
-    paths = inputs("tsv")
-    here = count(paths, counter, "here/")
-    processes = dict.fromkeys(dask_cluster.map(lambda _: os.getpid(), range(8)))
-
-    def strike(state: Progress) -> None:
-        if state.rows == 32:
-            os.kill(next(iter(processes)), signal.SIGKILL)
-        if state.rows == 48:
-            dask_cluster._client.cluster.scale(3)
-
-    there = count(paths, counter, "there/", executor=dask_cluster, progress=strike)
+    here = runs[command](f"{tmp_path}/here/")
+    process = next(iter(dask_cluster.map(lambda _: os.getpid(), range(1))))
+    strikes: dict[int, Callable[[DaskExecutor], None]] = {
+        0: lambda executor: os.kill(process, signal.SIGKILL),
+        1: lambda executor: executor._client.cluster.scale(3),
+    }
+    striking(monkeypatch, strikes)
+    there = runs[command](f"{tmp_path}/there/", executor=dask_cluster)
+    assert not strikes
     assert files_in(here.output) == files_in(there.output)
 
 
@@ -283,29 +329,41 @@ class Scheduler:
         raise TimeoutError(self.file)
 
 
+def _ending(cluster: Scheduler) -> Callable[[DaskExecutor], None]:
+    return lambda executor: cluster.end()
+
+
 @pytest.mark.filterwarnings("ignore:the cluster has no worker yet:UserWarning")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "count",
+        "generate",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("pgen", "scenarios", "annotate")),
+    ],
+)
 def test_a_scheduler_is_started_again(
-    inputs: Any, counter: PathCounter, tmp_path_factory: pytest.TempPathFactory
+    runs: dict[str, Run],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
 ) -> None:
-    paths = inputs("parquet")
-    whole = count(paths, counter, "whole/")
-    found: list[FinishedRun[CountSummary]] = []
+    whole = runs[command](f"{tmp_path}/whole/")
+    found: list[Any] = []
     for resume in (False, True):
         cluster = Scheduler(tmp_path_factory.mktemp("cluster"))
         cluster.wait()
-
-        def end(state: Progress, cluster: Scheduler = cluster, resume: bool = resume) -> None:
-            if state.rows == 32 and not resume:
-                cluster.end()
-
+        if not resume:
+            striking(monkeypatch, {1: _ending(cluster)})
         try:
             with DaskExecutor(scheduler_file=cluster.file) as executor:
-                found.append(count(paths, counter, "out/", executor=executor, progress=end, resume=resume))
+                found.append(runs[command](f"{tmp_path}/out/", executor=executor, resume=resume))
         except TargetUnavailable as error:
             assert not resume and "--resume" in error.fix
         finally:
             cluster.end()
-    assert len(found) == 1 and found[0].resumed_blocks >= 2
+    assert len(found) == 1 and found[0].resumed_blocks >= 1
     assert files_in(whole.output) == files_in(found[0].output)
 
 
@@ -394,6 +452,32 @@ def test_a_store(
         count_files(paths, "s3://nobodys-bucket/out/", counter, parts=PARTS)
     with pytest.raises(FormatError, match="no such file"):
         count_files([f"{store}/nothing.parquet"], tmp_path / "back.parquet", counter)
+
+
+def test_a_store_that_stops_answering(
+    inputs: Any, counter: PathCounter, store: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from plait.formats import datasets
+
+    paths = inputs("parquet")
+    monkeypatch.chdir(tmp_path)
+    whole = count(paths, counter, "whole/")
+    plain, there = datasets._RemoteFolder.put, f"{store}/b/out/"
+
+    def put(self: Any, name: str, content: Any) -> None:
+        where = "s3://nobodys-bucket" if name == "part-00000004.parquet" else self._address
+        plain(datasets._RemoteFolder(where), name, content)
+
+    monkeypatch.setattr(datasets._RemoteFolder, "put", put)
+    with pytest.raises(FormatError, match="nobodys-bucket"):
+        count_files(paths, there, counter, parts=PARTS, threads=1)
+    monkeypatch.setattr(datasets._RemoteFolder, "put", plain)
+    with pytest.raises(FormatError, match="a dataset that is not finished"):
+        count_files([there], tmp_path / "back.parquet", counter)
+    found = count_files(paths, there, counter, parts=PARTS, resume=True)
+    assert found.resumed_blocks >= 3
+    folder = datasets.folder_at(there)
+    assert {name: folder.read(name) for name in folder.sizes()} == files_in(whole.output)
 
 
 def test_addresses_that_nobody_opens(inputs: Any, counter: PathCounter) -> None:
