@@ -124,7 +124,14 @@ class _Compression:
             row = end
         compressor.close()
 
-    def plain(self, threads: int) -> None:
+    def all(self, grid: BlockGrid | None, attachments: Mapping[str, bytes], threads: int) -> None:
+        """Write everything: a plain stream, or a container of the blocks of a grid."""
+        if grid is None:
+            self._plain(threads)
+        else:
+            self._blocks(grid, attachments, threads)
+
+    def _plain(self, threads: int) -> None:
         """Write a plain stream."""
         image = self._parameters.image
         kind, every = sample_type(image), index_rows(self._parameters)
@@ -146,7 +153,7 @@ class _Compression:
         file.seek(0)
         return file, crc
 
-    def blocks(self, grid: BlockGrid, attachments: Mapping[str, bytes], threads: int) -> None:
+    def _blocks(self, grid: BlockGrid, attachments: Mapping[str, bytes], threads: int) -> None:
         """Write a container, so many blocks of it compressed at a time."""
         container = ContainerWriter(self.write, self._parameters.image, grid, checksums=self._checksum)
         under_way: deque[Future[tuple[IO[bytes], int]]] = deque()
@@ -257,11 +264,7 @@ def compress_cube(
 
     def run(own: StreamParameters, write: _Write, told: Progress | None = progress) -> _Compression:
         made = _Compression(source, own, write, told, digest=sealed, checksum=checksum, target=target_device)
-        workers = thread_count() if threads is None else max(threads, 1)
-        if grid is None:
-            made.plain(workers)
-        else:
-            made.blocks(grid, attachments or {}, workers)
+        made.all(grid, attachments or {}, thread_count() if threads is None else max(threads, 1))
         return made
 
     def size(own: StreamParameters) -> int:
