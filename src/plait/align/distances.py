@@ -6,7 +6,7 @@ A module of its own: letters are compared as they are, without a matrix.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ def _texts(what: str, sequences: Iterable[str | bytes]) -> list[bytes]:
     if isinstance(sequences, str | bytes) or not isinstance(sequences, Iterable):
         raise InvalidInput(what, found=f"one {type(sequences).__name__}", expected=expected)
     texts = list(sequences)
+    if set(map(type, texts)) <= {bytes}:
+        return cast(list[bytes], texts)
     for number, text in enumerate(texts, 1):
         if not isinstance(text, str | bytes):
             found = f"a {type(text).__name__} as number {number}"
@@ -45,7 +47,7 @@ def _texts(what: str, sequences: Iterable[str | bytes]) -> list[bytes]:
 def _joined(texts: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Texts one after the other, and where each begins."""
     starts = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum([len(text) for text in texts], out=starts[1:])
+    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=starts[1:])
     return np.frombuffer(b"".join(texts), np.uint8), starts
 
 
