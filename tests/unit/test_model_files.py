@@ -200,7 +200,7 @@ def test_line_of_a_wrong_realisation(tmp_path: Path) -> None:
 def test_missing_files(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"(?i)no such file"):
         read_model(tmp_path)
-    with pytest.raises(FormatError, match="none.json: found no such file"):
+    with pytest.raises(FormatError, match=r"none\.json: found no such file"):
         read_model(tmp_path / "none.json")
     with pytest.raises(InvalidInput, match="found 'none'"):
         load_model("none")
