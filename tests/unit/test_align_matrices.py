@@ -220,7 +220,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
     path.write_bytes(b"#" * (1 << 20) + b"\n")
     with pytest.raises(FormatError, match="found more than 1048576 bytes"):
         load_matrix(path)
-    with pytest.raises(FormatError, match="found a directory"):
+    with pytest.raises(FormatError, match="found Is a directory"):
         load_matrix(tmp_path)
 
 

@@ -214,7 +214,7 @@ def test_a_name_without_a_segment_needs_files_of_their_own(tmp_path: Path) -> No
 
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
     v, _, _ = trio(tmp_path, f">TRBV1*01\n{V}\n")
-    with pytest.raises(FormatError, match="No such file"):
+    with pytest.raises(FormatError, match="no such file"):
         read_fasta_trio(v, tmp_path / "none.fasta")
 
 

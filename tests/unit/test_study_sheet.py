@@ -97,7 +97,7 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, line: in
 
 def test_other_content(tmp_path: Path) -> None:
     path = tmp_path / "sheet.csv"
-    with pytest.raises(FormatError, match="No such file"):
+    with pytest.raises(FormatError, match="no such file"):
         read_sample_sheet(path)
     path.write_bytes(b"file\n\xff\n")
     with pytest.raises(FormatError, match="no UTF-8 text at position 5"):
