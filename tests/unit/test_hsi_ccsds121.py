@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -200,3 +202,27 @@ def test_a_file_is_not_held_in_memory(
     finally:
         tracemalloc.stop()
     assert most < stored.nbytes / 2, most
+
+
+def test_no_room_for_samples_that_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        """A temporary file on a full disk."""
+
+        name = "waiting"
+
+        def __enter__(self) -> Full:
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            pass
+
+        def write(self, data: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    full = SimpleNamespace(NamedTemporaryFile=lambda prefix: Full())
+    monkeypatch.setattr("plait.hyperspectral.ccsds121.tempfile", full)
+    p = RiceParameters(depth=8, block_size=8)
+    (tmp_path / "a.aec").write_bytes(b"\xff" * 64)
+    with pytest.raises(FormatError, match="waiting: found no space left on the device"):
+        decompress_rice_file(tmp_path / "a.aec", tmp_path / "a.npy", p, shape=(1, 2, 3), interleave="bip")
+    assert not (tmp_path / "a.npy").exists()

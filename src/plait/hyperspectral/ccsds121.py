@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError
+from plait.formats.atomic import output_errors
 from plait.formats.compression import input_errors
 from plait.formats.cubes.files import RawShape, create_cube, open_cube
 from plait.formats.cubes.layout import CubeLayout, interleave_axes
@@ -206,9 +207,10 @@ def decompress_rice_file(
     CubeLayout(rows=rows, columns=columns, bands=bands, dtype=kind)
     with tempfile.NamedTemporaryFile(prefix="plait-") as plain:
         # As they come, so that rows can be read whatever their order is.
-        for piece in _pieces(_data(path), rows * columns * bands, parameters, path):
-            plain.write(piece.data)
-        plain.flush()
+        with output_errors(plain.name):
+            for piece in _pieces(_data(path), rows * columns * bands, parameters, path):
+                plain.write(piece.data)
+            plain.flush()
         raw = RawShape(shape=shape, dtype=kind.str, interleave=interleave)
         with open_cube(plain.name, raw).source as source:
             sink = create_cube(output, shape, kind, interleave=interleave, inputs=[path], overwrite=overwrite)
