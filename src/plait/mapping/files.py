@@ -466,9 +466,6 @@ def find_files(
         parameters=parameters,
     )
     executor = executor or LocalExecutor(1)
-    if parts and parts.part_rows is not None:
-        expected = "none: a part has the hits of a text, or of some sequences of a 2bit file"
-        raise InvalidInput("part_rows", found=parts.part_rows, expected=expected)
     each = what == "hits" and not how.count_only and how.report != "best" and how.max_hits is None
     if each and path is not None and path.endswith("/"):
         from plait.mapping.find_parts import write_parts
@@ -476,29 +473,40 @@ def find_files(
         given = finder, read, texts, path, executor, provenance
         return _told(finder, write_parts(*given, inputs=inputs, resume=resume, settings=parts))
     asked = {"resume": resume, "executor": executor.elsewhere, "partition": parts and parts.partition}
-    for name in (name for name, given in asked.items() if given):
-        expected = (
-            "a folder of parts, whose name ends in a slash, of all hits: not of the best, pairs or counts"
-        )
+    for name in (name for name, value in asked.items() if value):
+        expected = "a folder of parts, whose name ends in a slash, of all hits, not of the best or of pairs"
         raise InvalidInput(name, found=f"the output {path or '-'!r}", expected=expected)
+    return _written(finder, list(texts), output, chosen, (provenance, inputs), what, longest)
+
+
+def _written(
+    finder: Finder,
+    texts: list[str | os.PathLike[str]],
+    output: str | os.PathLike[str] | None,
+    chosen: str,
+    facts: tuple[Provenance, Sequence[Any]],
+    what: What,
+    longest: int,
+) -> FindSummary:
+    """Search texts, and write what is asked for into one file, or one table, in order."""
     rows = 0
     names: list[str] = []
-    if how.count_only:
-        for blocks, _ in found_in(finder, list(texts)):
+    if finder.settings.count_only:
+        for blocks, _ in found_in(finder, texts):
             names = blocks.names
         table = count_table(finder.patterns, finder.final_statuses(), finder.totals)
-        with open_batches(output, table.schema, chosen, provenance, inputs) as write:
+        with open_batches(output, table.schema, chosen, *facts) as write:
             write(table)
         rows = table.num_rows
     elif what == "hits":
-        with open_hits(output, finder, chosen, provenance, inputs) as write_hits:
-            for blocks, own in found_in(finder, list(texts)):
+        with open_hits(output, finder, chosen, *facts) as write_hits:
+            for blocks, own in found_in(finder, texts):
                 names = blocks.names
                 rows += len(own)
                 for first in range(0, max(len(own), 1), _ROWS_AT_A_TIME):
                     write_hits(own.taken(slice(first, first + _ROWS_AT_A_TIME)), blocks)
     else:
-        rows, names = _tables(finder, list(texts), output, chosen, (provenance, inputs), what, longest)
+        rows, names = _tables(finder, texts, output, chosen, facts, what, longest)
     return FindSummary(
         finder.final_statuses(),
         tuple(pattern.name for pattern in finder.patterns),

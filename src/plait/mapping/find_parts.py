@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.errors import InvalidInput
 from plait.formats.checkpoints import digest_of
 from plait.formats.compression import Identity, identify
 from plait.formats.datasets import Folder, PartFile, Parts, PartWriter
@@ -105,11 +106,15 @@ def write_parts(
     settings: PartSettings | None,
 ) -> FindTotals:
     """Search all texts into a folder of parts; `finder` is made of the patterns, and has the settings."""
+    asked = settings or ONE_FILE
+    if asked.part_rows is not None:
+        expected = "none: a part has the hits of a text, or of some sequences of a 2bit file"
+        raise InvalidInput("part_rows", found=asked.part_rows, expected=expected)
     how = replace(finder.settings, threads=1) if executor.elsewhere else finder.settings
     device = asked_where_done(executor, _device, how)
     told = json.dumps(replace(provenance, device=device).as_dict(), sort_keys=True)
     schema = hit_table(no_hits(), finder.patterns, []).schema
-    parts = Parts(schema, {"plait.provenance": told}, (settings or ONE_FILE).partition).check()
+    parts = Parts(schema, {"plait.provenance": told}, asked.partition).check()
     identities = identify(texts)[1]
     key = {
         "provenance": told,
