@@ -55,7 +55,7 @@ class _Piece:
     """Sequences on the current device, with what is kept of their cells."""
 
     def __init__(self, batch: Any, numbers: NDArray[np.int64], device: int, slot: Slot) -> None:
-        self.slot, self.strands = slot, [batch.strands[k] for k in numbers]
+        self.slot, self.strands = slot, [batch.strands[k] for k in numbers.tolist()]
         self.sizes = np.array([strand.codes.size for strand in self.strands], np.int64)
         count, step = len(numbers), max(int(self.sizes.max()), 1)
         self.step, self.alone = step, count == 1 and step > _LONG
@@ -66,12 +66,17 @@ class _Piece:
         listed = self.table("listed", (count, size if best else 1), np.int32)
         self.starts = step - np.arange(step + 2, dtype=np.int64) * (step - 1)
         exterior = self.table("X", (count, step + 1))
-        where = uploaded(self.starts, slot.stream), np.int64(step)
-        cells = self.cells = SpanCells(closed, by_stem, multi, listed, exterior, *where)
+        places = slot.upload("places", self.starts)
+        cells = self.cells = SpanCells(closed, by_stem, multi, listed, exterior, places, np.int64(step))
         by_size = size if not best and batch.probabilities else 1
         by = [self.table(f"by {k}", (count, size)) for k, size in enumerate((by_size, by_size, step + 1))]
-        laid_out = strands_of(self.strands, count, batch.algebra.one, apart=True)
-        laid_out = laid_out._replace(group=np.int64(1), longest=np.int64(laid_out.longest))
+        known = strands_of(self.strands, count, batch.algebra.one, apart=True)
+        # An array of nothing has an element that nobody reads.
+        arrays = {
+            name: slot.upload(name, one if one.size else np.zeros((len(one), 1), one.dtype))
+            for name, one in zip(known._fields[:4], known, strict=False)
+        }
+        texts = known._replace(**arrays, group=np.int64(1), longest=np.int64(known.longest))
         facts = device_facts(device)
         place = InBlock() if step <= _SHORT and self.kind is np.float32 else InMemory()
         rows = rows_needed(place) * step
@@ -83,11 +88,9 @@ class _Piece:
             self.blocks = min(count, facts.multiprocessors * _BLOCKS)
         memory = self.table("rows", (1 if self.alone or self.shared else self.blocks, rows))
         weights = kept(device, batch.loops, lambda: uploaded(batch.loops))
-        texts, lengths, counter = (
-            uploaded(one, slot.stream) for one in (laid_out, self.sizes, np.zeros(1, np.int64))
-        )
-        known = batch.rule, batch.algebra, weights, texts, lengths, cells, SpanDerivatives(*by), memory
-        self.given = Spans(*known, place, counter, np.int64(self.alone))
+        lengths, counter = slot.upload("lengths", self.sizes), slot.upload("counter", np.zeros(1, np.int64))
+        of_all = batch.rule, batch.algebra, weights, texts, lengths, cells, SpanDerivatives(*by), memory
+        self.given = Spans(*of_all, place, counter, np.int64(self.alone))
 
     def table(self, name: str, shape: tuple[int, int], kind: Any = None) -> Any:
         """An array with anything in it, of a long sequence for this time only."""
@@ -102,8 +105,8 @@ class _Piece:
             kernel.launch(self.blocks, WARP * self.warps, self.given, **how)
             return
         with _ALL_BLOCKS:
-            given = self.given._replace(counter=uploaded(np.zeros(1, np.int64), self.slot.stream))
-            kernel.launch(self.blocks, WARP * self.warps, given, **how)
+            self.given.counter.copy_to_device(np.zeros(1, np.int64), stream=self.slot.stream)
+            kernel.launch(self.blocks, WARP * self.warps, self.given, **how)
             self.slot.wait()
 
     def download(self, *arrays: Any) -> list[NDArray[Any]]:
@@ -150,19 +153,22 @@ def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Folded]:
         n, count, cells = piece.step, len(piece.sizes), piece.cells
         shares = np.full((1, 3 * n + 8), alg.one)
         if piece.alone:
-            whole = Intervals(*piece.download(cells.closed, cells.multi, cells.exterior), piece.starts, n)
-            partners, left = np.empty((1, n), np.int32), np.empty((3, n + 2), np.int64)
+            closed, multi, exterior = piece.download(cells.closed, cells.multi, cells.exterior)
+            whole = Intervals(closed, multi, exterior, piece.starts, n)
+            signs, left = np.empty((1, n), np.uint8), np.empty((3, n + 2), np.int64)
             strands = strands_of(piece.strands, 1, alg.one)
             filled = Filled(batch.rule, alg, batch.loops, strands, whole)
-            walk_kernel(filled, piece.sizes, shares, left, partners)
-            return [Folded(float(whole.exterior[0, 0]), partners[0])]
-        walked = piece.table("walked", (count, n), np.int32)
+            walk_kernel(filled, piece.sizes, shares, left, signs)
+            return [Folded(float(exterior[0, 0]), signs.tobytes().decode())]
+        walked = piece.table("walked", (count, n), np.uint8)
         left = piece.slot.room("left", (count, 3, n + 2), np.int32)
-        given = piece.given, uploaded(shares, piece.slot.stream), left, walked
+        given = piece.given, piece.slot.upload("shares", shares), left, walked
         walk_sequences.launch(-(-count // WARP), WARP, *given, stream=piece.slot.stream)
-        exterior, partners = piece.download(cells.exterior, walked)
-        rows = zip(partners.copy(), piece.sizes.tolist(), strict=True)
-        return list(map(Folded, exterior[:, 0].tolist(), [row[:size] for row, size in rows]))
+        exterior, signs = piece.download(cells.exterior, walked)
+        # Behind a sequence that is shorter than others there may be anything.
+        text, ends = signs.tobytes().decode("latin-1"), enumerate(piece.sizes.tolist())
+        texts = [text[b * n : b * n + size] for b, size in ends]
+        return list(map(Folded, exterior[:, 0].tolist(), texts))
 
     return _in_pieces(batch, target, 4, run)
 

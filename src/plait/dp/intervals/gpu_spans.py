@@ -64,9 +64,11 @@ from plait.lang.warps import WARP, shuffle_xor
 FIRST: Final = SMALLEST_HAIRPIN + 1
 #: Rows of memory: loops by size, M2, R and M by spans, and then rings of C as in `plait.dp.intervals.rows`.
 _SUMS, _TWO, _SINGLE, _MULTI, _ENDS = 0, 64, 68, 72, 76
-#: Shares of two values that a block has room for, each of 32 cells, and rows for sums over a block.
+#: Small loops.
+_SMALL: Final = 7
+#: Shares of two values that a block has room for, each of 32 cells.
 _SHARES: Final = 32
-_SHARES_OF_BLOCK: Final = (2 * _SHARES + 4, WARP)
+_SHARES_OF_BLOCK: Final = (2 * _SHARES, WARP)
 _SCORE: Final = np.dtype(np.float32)
 
 
@@ -154,7 +156,8 @@ class SpanWork(NamedTuple):
     """A sequence for the warps of a block: this one is number `part` of `parts`, and works on `lane`.
 
     It is the b-th one, of n bases, and its base k is that of the sequence `g` of `Strands` of one sequence.
-    `rows` and `shares`, (2 * _SHARES + 4, 32), are those of `memory_of`.
+    `rows` and `shares`, (2 * _SHARES, 32), are those of `memory_of`; so many `tiles` of cells have shares at
+    a time. `ones` are the warps to which a hairpin, a multiloop, and loops of two and three fall.
     """
 
     rule: Any
@@ -172,6 +175,8 @@ class SpanWork(NamedTuple):
     part: Any
     parts: Any
     lane: Any
+    tiles: Any
+    ones: Any
 
 
 @shared
@@ -191,7 +196,8 @@ def own_work(given: Any, b: Any) -> Any:
         shares,
     )
     where = b, b * given.texts.longest, given.lengths[b], thread // WARP, warps, thread % WARP
-    return SpanWork(*(known + where))
+    # Divisions take as long as a loop of all sizes does: none of them stands behind this line.
+    return SpanWork(*(known + where + (_SHARES // warps, (7 % warps, 8 % warps, 9 % warps))))
 
 
 @shared
@@ -249,8 +255,8 @@ def add_by_size(work: Any, span: Any, i: Any, way: Any) -> Any:
     # A loop of u bases takes the place of that of u - 2 within (or around) it.
     middle = i + (span >> 1)
     largest = min(LARGEST_LOOP, span - SMALLEST_HAIRPIN - 3 if way > 0 else work.n - span - 3)
-    found = alg.zero
-    for u in range(4 + work.part, largest + 1, work.parts):
+    found, u = alg.zero, 4 + work.part
+    while u <= largest:
         row, here = ring(work, GENERIC, span - (2 + u) * way), by_size_row(span, u, way)
         left = beyond(work, row, i, j, 3, u - 1, way)
         right = beyond(work, row, i, j, u - 1, 3, way) if u > 4 else alg.zero
@@ -261,6 +267,7 @@ def add_by_size(work: Any, span: Any, i: Any, way: Any) -> Any:
         set_row(work, here, middle, value)
         if u > 5:
             found = close(rule, alg, found, value, interior(weights, u))
+        u += work.parts
     return found
 
 
@@ -289,20 +296,22 @@ def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any, way: Any) -> 
     """Besides, interior loops of one base on one side, of two and three, and longer bulges."""
     rule, alg, weights, j = work.rule, work.alg, work.weights, i + span
     largest = min(LARGEST_LOOP, span - SMALLEST_HAIRPIN - 3) if way > 0 else LARGEST_LOOP
-    found = alg.zero
-    for k in range(3 + work.part, largest, work.parts):
+    found, k = alg.zero, 3 + work.part
+    while k < largest:
         at = ring(work, ONE_SIDED, span - (3 + k) * way)
         left, right = beyond(work, at, i, j, 2, k + 1, way), beyond(work, at, i, j, k + 1, 2, way)
         step = extend(alg, interior(weights, k + 1), asymmetry(weights, k - 1))
         found = beside(rule, alg, found, left, right, step)
+        k += work.parts
     total = close(rule, alg, total, found, end_weight(weights, row, ONE_SIDED, way))
-    found = alg.zero
-    for k in range(2 + work.part, largest + 1, work.parts):
+    found, k = alg.zero, 2 + work.part
+    while k <= largest:
         at = ring(work, BULGE, span - (2 + k) * way)
         left, right = beyond(work, at, i, j, 1, k + 1, way), beyond(work, at, i, j, k + 1, 1, way)
         found = beside(rule, alg, found, left, right, bulge(weights, k))
+        k += work.parts
     total = close(rule, alg, total, found, end_weight(weights, row, BULGE, way))
-    if work.part == 9 % work.parts and largest >= 5:
+    if work.part == work.ones[2] and largest >= 5:
         at = ring(work, TWO_THREE, span - 7 * way)
         left, right = beyond(work, at, i, j, 3, 4, way), beyond(work, at, i, j, 4, 3, way)
         loop = extend(alg, interior(weights, 5), asymmetry(weights, 1))
@@ -321,18 +330,20 @@ def add_loops(work: Any, span: Any, i: Any) -> Any:
         return alg.zero
     row = inward_row(strands, kind, i, j, work.g)
     total = add_beside(work, span, i, row, extend(alg, generic, inward(weights, row, GENERIC)), 1)
-    for t in range(work.part, 7, work.parts):
+    t = work.part
+    while t < _SMALL:
         left, right = small_sides(t)
+        t += work.parts
         p, q = i + 1 + left, j - 1 - right
         if q - p >= FIRST:
             value = load(one, work.cells.closed, work.b, place(work.cells, q - p, p))
             within = pair_type(weights, strands, q, p, work.g)
             loop = small_loop(weights, strands, alg, kind, within, i, j, p, q, work.g)
             total = close(rule, alg, total, value, loop)
-    # Small loops are the first seven warps'.
-    if work.part == 7 % work.parts:
+    # Small loops are the first warps'.
+    if work.part == work.ones[0]:
         total = choice(alg, total, hairpin_weight(weights, strands, alg, row, i, j, work.g))
-    if work.part == 8 % work.parts:
+    if work.part == work.ones[1]:
         behind = row_at(work, _TWO + ((span - 2) & 3), i + 1)
         total = close(rule, alg, total, behind, inward(weights, row, CLOSING))
     return total
@@ -341,56 +352,49 @@ def add_loops(work: Any, span: Any, i: Any) -> Any:
 @shared
 def small_sides(number: Any) -> Any:
     """Unpaired bases on the left and on the right of a small loop: up to two each, but not none and two."""
-    left = (number + 1) // 3
+    left = (number + 1) * 11 >> 5
     return left, number - 2 * left
 
 
 def _add_listed(alg: Any, work: Any, span: Any, i: Any) -> Any:
     one, cells = OneLane(1), work.cells
-    total = alg.zero
-    for z in range(1 + work.part, load(one, cells.listed, work.b, i) + 1, work.parts):
+    total, z, count = alg.zero, 1 + work.part, load(one, cells.listed, work.b, i)
+    while z <= count:
         m = np.int64(load(one, cells.listed, work.b, z * cells.step + i))
         if m < span - FIRST:
             stem = load(one, cells.stems, work.b, place(cells, m, i))
             rest = load(one, cells.multi, work.b, place(cells, span - m - 1, i + m + 1))
             total = close(work.rule, alg, total, stem, rest)
+        z += work.parts
     return total
 
 
 def _add_all(alg: Any, work: Any, span: Any, i: Any) -> Any:
-    cells, parts = work.cells, work.parts
-    return sum_products(
-        work,
-        (cells.stems, place(cells, FIRST + work.part, i), cells.step * parts),
-        (
-            cells.multi,
-            place(cells, span - FIRST - work.part - 1, i + FIRST + work.part + 1),
-            (1 - cells.step) * parts,
-        ),
-        -(-(span - 2 * FIRST - work.part) // parts),
-    )
+    cells, m = work.cells, FIRST + work.part
+    stems_from = cells.stems, place(cells, m, i), cells.step
+    behind = cells.multi, place(cells, span - m - 1, i + m + 1), 1 - cells.step
+    return sum_products(work, stems_from, behind, m, span - FIRST)
 
 
 @shared
-def sum_products(work: Any, left: Any, right: Any, count: Any) -> Any:
-    """The choice between so many products: tables, first places, and steps from one to the next."""
-    one, rule, alg, at = OneLane(1), work.rule, work.alg, work.b
+def sum_products(work: Any, left: Any, right: Any, m: Any, end: Any) -> Any:
+    """The choice between products from number m on, of each `parts`-th: tables, first places, and steps."""
+    one, rule, alg, at, parts = OneLane(1), work.rule, work.alg, work.b, work.parts
     (a, x, dx), (b, y, dy) = left, right
+    dx, dy = dx * parts, dy * parts
     total, other = alg.zero, alg.zero
     # Eight loads are under way at a time.
-    for _ in range(count >> 2):
+    while m + 3 * parts < end:
         a0, b0 = load(one, a, at, x), load(one, b, at, y)
         a1, b1 = load(one, a, at, x + dx), load(one, b, at, y + dy)
         a2, b2 = load(one, a, at, x + 2 * dx), load(one, b, at, y + 2 * dy)
         a3, b3 = load(one, a, at, x + 3 * dx), load(one, b, at, y + 3 * dy)
         total = close(rule, alg, close(rule, alg, total, a0, b0), a1, b1)
         other = close(rule, alg, close(rule, alg, other, a2, b2), a3, b3)
-        x += 4 * dx
-        y += 4 * dy
-    for _ in range(count & 3 if count > 0 else 0):
+        x, y, m = x + 4 * dx, y + 4 * dy, m + 4 * parts
+    while m < end:
         total = close(rule, alg, total, load(one, a, at, x), load(one, b, at, y))
-        x += dx
-        y += dy
+        x, y, m = x + dx, y + dy, m + parts
     return choice(alg, total, other)
 
 
@@ -453,21 +457,6 @@ def added_up(work: Any, share: Any) -> Any:
 
 
 @shared
-def over_block(work: Any, value: Any, row: Any) -> Any:
-    """The choice between the values of all threads of a block; `row` is 0 and 1 in turns."""
-    alg = work.alg
-    for step in (16, 8, 4, 2, 1):
-        value = choice(alg, value, shuffle_xor(value, step))
-    if work.lane == 0:
-        work.shares[row, work.part] = value
-    cuda.syncthreads()
-    found = work.shares[row, work.lane] if work.lane < work.parts else alg.zero
-    for step in (16, 8, 4, 2, 1):
-        found = choice(alg, found, shuffle_xor(found, step))
-    return found
-
-
-@shared
 def outer_weight(work: Any, i: Any, j: Any) -> Any:
     """What a pair adds to what is in no loop."""
     strands, weights = work.strands, work.weights
@@ -477,17 +466,18 @@ def outer_weight(work: Any, i: Any, j: Any) -> Any:
 
 @shared
 def add_end(work: Any, table: Any, bases: Any, way: Any) -> None:
-    """X of the last so many bases by one block, or the derivative by X behind the first, by X[0] one."""
+    """X of the last so many bases by a warp, or the derivative by X behind the first ones (by X[0] one)."""
     one, rule, alg, cells, n = OneLane(1), work.rule, work.alg, work.cells, work.n
-    thread, threads = work.part * WARP + work.lane, work.parts * WARP
-    found = alg.zero
-    for span in range(FIRST + thread, bases, threads):
+    found, span = alg.zero, FIRST + work.lane
+    while span < bases:
         i = n - bases if way > 0 else bases - 1 - span
         value = load(one, cells.closed, work.b, place(cells, span, i))
         other = load(one, table, work.b, i + span + 1 if way > 0 else i)
         found = close(rule, alg, found, value, extend(alg, outer_weight(work, i, i + span), other))
-    found = over_block(work, found, 2 * _SHARES + (bases & 1) + (way + 1))
-    if thread == 0:
+        span += WARP
+    for step in (16, 8, 4, 2, 1):
+        found = choice(alg, found, shuffle_xor(found, step))
+    if work.lane == 0:
         here = n - bases if way > 0 else bases
         total = alg.one
         if bases > 0:
@@ -506,22 +496,22 @@ def add_around(work: Any, span: Any, i: Any) -> Any:
     row = outward_row(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
     total = add_beside(work, span, i, row, extend(alg, generic, outward(weights, row, GENERIC)), -1)
     inner = pair_type(weights, strands, j, i, work.g)
-    for t in range(work.part, 7, work.parts):
+    t = work.part
+    while t < _SMALL:
         left, right = small_sides(t)
+        t += work.parts
         p, q = i - 1 - left, j + 1 + right
         if p >= 0 and q < n:
             value = load(one, work.by.closed, work.b, place(cells, q - p, p))
             outer = pair_type(weights, strands, p, q, work.g)
             loop = small_loop(weights, strands, alg, outer, inner, p, q, i, j, work.g)
             total = close(rule, alg, total, value, loop)
-    behind = sum_products(
-        work,
-        (work.by.split, place(cells, span + 1 + FIRST + work.part, i), cells.step * work.parts),
-        (cells.multi, place(cells, FIRST + work.part, j + 1), cells.step * work.parts),
-        -(-(n - 1 - j - FIRST - work.part) // work.parts),
-    )
+    m = FIRST + work.part
+    splits = work.by.split, place(cells, span + 1 + m, i), cells.step
+    after = cells.multi, place(cells, m, j + 1), cells.step
+    behind = sum_products(work, splits, after, m, n - 1 - j)
     total = close(rule, alg, total, behind, outward(weights, row, STEM))
-    if work.part == 7 % work.parts:
+    if work.part == work.ones[0]:
         before = extend(alg, load(one, work.by.exterior, work.b, i), outward(weights, row, EXTERIOR))
         total = close(rule, alg, total, before, load(one, cells.exterior, work.b, j + 1))
     return total
@@ -530,13 +520,10 @@ def add_around(work: Any, span: Any, i: Any) -> Any:
 @shared
 def add_before(work: Any, span: Any, i: Any) -> Any:
     """The derivative by M of a cell, as far as it comes from S and is this warp's."""
-    cells, m, step = work.cells, FIRST + work.part, (work.cells.step - 1) * work.parts
-    return sum_products(
-        work,
-        (cells.stems, place(cells, m, i - 1 - m), step),
-        (work.by.split, place(cells, span + 1 + m, i - 1 - m), step),
-        -(-(i - m) // work.parts),
-    )
+    cells, m = work.cells, FIRST + work.part
+    before = cells.stems, place(cells, m, i - 1 - m), cells.step - 1
+    splits = work.by.split, place(cells, span + 1 + m, i - 1 - m), cells.step - 1
+    return sum_products(work, before, splits, m, i)
 
 
 def _finish_around(way: Any, work: Any, span: Any, i: Any, share: Any) -> None:
@@ -597,22 +584,24 @@ finish = by_type_of({Inside: _finish_cell, Around: _finish_around})
 @shared
 def do_span(way: Any, work: Any, span: Any, first: Any, blocks: Any) -> None:
     """All cells of a span: those of every so many-th tile, beginning with `first`, are this block's."""
-    end, each = work.n - span, _SHARES // work.parts
-    tiles = -(-end // WARP)
-    for some in range(first, tiles, blocks * each):
-        for tile in range(min(each, -(-(tiles - some) // blocks))):
-            i = (some + tile * blocks) * WARP + work.lane
+    end, some = work.n - span, first
+    while some * WARP < end:
+        tile, i, step = 0, some * WARP + work.lane, blocks * WARP
+        while tile < work.tiles and i - work.lane < end:
             if i < end:
                 share = tile * work.parts + work.part
                 found, other = shares_of(way, work, span, i)
                 work.shares[share, work.lane] = found
                 work.shares[_SHARES + share, work.lane] = other
+            tile, i = tile + 1, i + step
         cuda.syncthreads()
-        for tile in range(work.part, each, work.parts):
-            i = (some + tile * blocks) * WARP + work.lane
+        tile, i = work.part, (some + work.part * blocks) * WARP + work.lane
+        while tile < work.tiles and i - work.lane < end:
             if i < end:
                 finish(way, work, span, i, tile * work.parts)
+            tile, i = tile + work.parts, i + work.parts * step
         cuda.syncthreads()
+        some += blocks * work.tiles
 
 
 @shared
@@ -659,15 +648,18 @@ def fill_spans(given: Any) -> None:
         work = own_work(given, b)
         clear(work, first, each)
         cuda.syncthreads()
+        # Of several blocks, the last has no cells.
+        others = max(each - 1, 1)
         for span in range(work.n + 1):
             wait_for_blocks(given.counter, each)
+            # It takes shorter spans alone.
             if first == each - 1:
-                # Shorter spans are all that it takes, and the last block has the fewest cells.
-                add_end(work, work.cells.exterior, span, 1)
-                if work.by.closed.shape[1] > 1:
+                if work.part == 0:
+                    add_end(work, work.cells.exterior, span, 1)
+                if work.part == work.parts - 1 and work.by.closed.shape[1] > 1:
                     add_end(work, work.by.exterior, span, -1)
-            if FIRST <= span < work.n:
-                do_span(Inside(), work, span, first, each)
+            if FIRST <= span < work.n and first < others:
+                do_span(Inside(), work, span, first, others)
         cuda.syncthreads()
 
 
@@ -717,15 +709,15 @@ def list_pairs(given: Any, least: Any, counting: Any, ends: Any, pairs: Any, pro
 
 def _walk_examples() -> list[tuple[Any, ...]]:
     shares, left = np.zeros((1, 1), np.float32), np.zeros((1, 3, 1), np.int32)
-    return [(*_examples()[0], shares, left, left[0])]
+    return [(*_examples()[0], shares, left, np.zeros((1, 1), np.uint8))]
 
 
 @cuda_kernel(_walk_examples)
-def walk_sequences(given: Any, shares: Any, left: Any, partners: Any) -> None:
+def walk_sequences(given: Any, shares: Any, left: Any, signs: Any) -> None:
     """A best structure of each sequence, by a thread; `left`, int32 (sequences, 3, n + 2)."""
     b, texts, cells = cuda.grid(1), given.texts, given.cells
     if b < given.lengths.size:
         closed, multi, exterior = cells.closed[b : b + 1], cells.multi[b : b + 1], cells.exterior[b : b + 1]
         kept = Intervals(closed, multi, exterior, cells.starts, cells.step)
         known = given.rule, given.alg, given.weights, texts, kept, shares, left[b], b * texts.longest, 0
-        walk_sequence(Walk(*known), given.lengths[b], partners[b : b + 1])
+        walk_sequence(Walk(*known), given.lengths[b], signs[b : b + 1])
