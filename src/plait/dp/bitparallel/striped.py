@@ -254,7 +254,7 @@ def _plan_stages(length: int, limit: int, plan: Any) -> int:
     stages = end = 0
     while end < length:
         # Few texts have a beginning of so many letters within the limit.
-        end = 3 * limit + 6 + _STAGE * stages
+        end = 3 * limit + 7 + _STAGE * stages
         if end + 2 >= length:
             end = length
         half = bits = 1
