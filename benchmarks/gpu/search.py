@@ -30,7 +30,7 @@ from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
 from plait.dp.pairs import gpu_search as cuda_search
 from plait.dp.pairs import gpu_search as cuda_search_slots
-from plait.dp.pairs.blocks import BlockBatch, TargetBlocks
+from plait.dp.pairs.blocks import BestBatch, BlockBatch, TargetBlocks, best_of_scores
 from plait.dp.pairs.gpu_packed import PackedTargets, packed_scores
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.pairs.launches import BLOCK_SCORES
@@ -153,20 +153,20 @@ class Bench:
 
     def resident(self, letters: Any, what: str) -> None:
         """Kernel alone: all targets are on the device."""
-        query = cuda_search_slots.QueryForms(self.query(letters), self.database.longest).packed()
+        query = cuda_search_slots.QueryForms(self.query(letters), self.database.longest).packed
         lengths = self.database.lengths.ravel()
         offsets = np.concatenate([[0], np.cumsum(lengths[lengths > 0])]).astype(np.int64)
         slot = cuda_search_slots.SearchSlot()
         sent = slot.send(self.blocks, np.flatnonzero(lengths), 1 << 23)
         stream = slot.stream
         targets = PackedTargets(sent.texts.codes, offsets, slot)
-        out = cuda.device_array(offsets.size - 1, np.int32)
-        packed_scores(query, targets, out)
+        out = cuda.device_array((1, offsets.size - 1), np.int32)
+        packed_scores([query], targets, out)
         stream.synchronize()
         begin, end = cuda.event(), cuda.event()
         begin.record(stream)
         for _ in range(self.repeat):
-            packed_scores(query, targets, out)
+            packed_scores([query], targets, out)
         end.record(stream)
         end.synchronize()
         seconds = begin.elapsed_time(end) / 1e3 / self.repeat
@@ -180,6 +180,18 @@ class Bench:
         call()
         seconds, _ = best_of(call, repeat or self.repeat)
         told(f"scores with transfer, {what}", seconds, sum(q.size for q in queries) * self.residues)
+
+    def best(self, queries: list[Any], what: str) -> None:
+        """The best 500 of each query, found on the device, against all scores."""
+        own = [self.query(letters) for letters in queries]
+        batch = BestBatch(own, self.blocks, [30] * len(own), 500)
+        call = lambda: cuda_search.best_batch(batch, CudaTarget(self.devices))  # noqa: E731
+        found = call()
+        wanted = best_of_scores(scores(self.devices, own, self.blocks), batch)
+        same = all(np.array_equal(a, b) for a, b in zip(sum(found, ()), sum(wanted, ()), strict=True))
+        print(f"check best of {len(own)} queries: {'OK' if same else 'WRONG'}", flush=True)
+        seconds, _ = best_of(call, self.repeat)
+        told(f"best with transfer, {what}", seconds, sum(q.size for q in queries) * self.residues)
 
     def streamed(self, queries: list[Any], residues: int, what: str) -> None:
         """As if the device were small: parts of so many residues."""
@@ -206,12 +218,12 @@ class Bench:
 
 def without_packed(call: Callable[[], Any]) -> Any:
     """Call with 32 bits for all targets."""
-    kept = cuda_search_slots.QueryForms.packed
-    cuda_search_slots.QueryForms.packed = lambda self: None  # type: ignore[method-assign]
+    kept: Any = vars(cuda_search_slots.QueryForms)["packed"]
+    cuda_search_slots.QueryForms.packed = None
     try:
         return call()
     finally:
-        cuda_search_slots.QueryForms.packed = kept  # type: ignore[method-assign]
+        cuda_search_slots.QueryForms.packed = kept
 
 
 def attempt(what: str, call: Callable[[], Any]) -> None:
@@ -303,6 +315,7 @@ def main() -> None:
         ("resident", lambda: bench.resident(queries[0], "query 352")),
         ("transfer", lambda: bench.with_transfer(queries[:1], "query 352")),
         ("transfer", lambda: bench.with_transfer(many, "20 queries of 352")),
+        ("best", lambda: bench.best(many, "20 queries of 352")),
         ("resident", lambda: bench.resident(queries[1], "query 5,000")),
         ("uniform", lambda: uniform(rng, devices, given.repeat)),
         ("streamed", lambda: bench.streamed(many, 1 << 24, "20 queries of 352")),

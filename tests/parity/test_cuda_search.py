@@ -92,7 +92,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """32 bits for all scores."""
     from plait.dp.pairs.gpu_search import QueryForms
 
-    monkeypatch.setattr(QueryForms, "packed", lambda self: None)
+    monkeypatch.setattr(QueryForms, "packed", None)
 
 
 LOCAL_CASES = {

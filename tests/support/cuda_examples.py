@@ -21,7 +21,7 @@ from plait.dp.chain.rows import PerInsertions, PerModel
 from plait.dp.pairs import gpu_packed, gpu_search, gpu_stripes, gpu_wide
 from plait.dp.pairs.gaps import AffineGap, LinearGap
 from plait.lang.algebras import COUNT, PROBABILITY, MaxPlus, SaturatingMaxPlus
-from plait.lang.packed import IntegerStep
+from plait.lang.packed import HalfStep, IntegerStep
 from plait.lang.warps import WARP
 
 Arguments = list[tuple[Any, ...]]
@@ -40,17 +40,18 @@ _WORDS, _LONGS, _OCTETS, _WEIGHTS = (
 
 
 def _packed() -> Arguments:
-    costs = gpu_packed.Costs(AffineGap(IntegerStep(_NUMBER), IntegerStep(_NUMBER)), _NUMBER)
+    costs = gpu_packed.Costs(AffineGap(HalfStep(_NUMBER), IntegerStep(_NUMBER)), _NUMBER)
     pieces, numbers = np.zeros((1, 3), np.int32), (_NUMBER, _NUMBER, np.int32(1))
-    return [(*_LAYOUT, pieces, *numbers, _WORDS, costs, _WORDS, _WORDS)]
+    return [(*_LAYOUT, pieces, *numbers, _WORDS, costs, _WORDS, _TABLE, _TABLE)]
 
 
 def _striped() -> Arguments:
-    costs = gpu_packed.Costs(AffineGap(IntegerStep(_NUMBER), IntegerStep(_NUMBER)), _NUMBER)
-    return [(*_LAYOUT, np.int32(2), np.int32(1), _WORDS, costs, _WORDS, _WORDS, _WORDS)]
+    costs = gpu_packed.Costs(AffineGap(HalfStep(_NUMBER), IntegerStep(_NUMBER)), _NUMBER)
+    return [(*_LAYOUT, np.int32(2), np.int32(1), _WORDS, costs, _WORDS, _NUMBER, _TABLE, _TABLE)]
 
 
 _LAYOUT = np.zeros(4, np.uint16), _LONGS, _WORDS, _WORDS
+_TABLE = np.zeros((2, 2), np.int32)
 
 
 def _bundle() -> Arguments:
@@ -156,8 +157,8 @@ _EXAMPLES: dict[str, Callable[[], Arguments]] = {
     **{kernel.name: _packed for kernel in _PACKED},
     _STRIPED.name: _striped,
     gpu_packed.bundle.name: _bundle,
-    gpu_packed.clear.name: lambda: [(_WORDS, _NUMBER, _WORDS)],
-    gpu_packed.flag.name: lambda: [(_WORDS, _NUMBER)],
+    gpu_packed.clear.name: lambda: [(_TABLE, _TABLE)],
+    gpu_search.find_best.name: lambda: [(_TABLE, _WORDS, _NUMBER, _TABLE, _TABLE, _TABLE)],
     gpu_search.untangle.name: _untangle,
     gpu_wide.wide_scores.name: _wide,
     gpu_stripes.sweep_stripes.name: _stripes,

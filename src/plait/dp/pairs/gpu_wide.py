@@ -235,21 +235,17 @@ def _side(query: BlockQuery, size: int, is_free: bool) -> NDArray[np.int64]:
     return -(query.gap_open + query.gap_extend * np.arange(size, dtype=np.int64))
 
 
-def wide_setup(query: BlockQuery, longest: int) -> WideSetup | None:
-    """How the kernel of 32-bit scores sweeps a query; None if its numbers cannot hold what is needed.
+def wide_serves(query: BlockQuery, longest: int) -> bool:
+    """Whether the numbers of the kernel of 32-bit scores can hold what is needed.
 
     `longest` is the longest target's residues.
     """
     letters, codes = query.scores.shape
-    if letters > LETTERS or codes > WIDTH:
-        return None
     low, high = int(query.scores.min(initial=0)), int(query.scores.max(initial=0))
     rows = query.rows.size
-    if max(-low, high, query.gap_open, query.gap_extend) >= -_LOW:
-        return None
+    if letters > LETTERS or codes > WIDTH or max(-low, high, query.gap_open, query.gap_extend) >= -_LOW:
+        return False
     if high * min(rows, longest) >= np.iinfo(np.int32).max:
-        return None
+        return False
     least = -(3 * query.gap_open + query.gap_extend * (rows + longest)) + low
-    if not query.free.local and least <= _LOW:
-        return None
-    return WideSetup(query, longest)
+    return bool(query.free.local) or least > _LOW

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.target import Problem, free_bytes, interpreted
-from plait.dp.pairs.blocks import BlockBatch, TraceBatch, score_blocks, trace_targets
+from plait.dp.pairs.blocks import (
+    BestBatch,
+    BestLanes,
+    BlockBatch,
+    TraceBatch,
+    best_blocks,
+    score_blocks,
+    trace_targets,
+)
 from plait.dp.pairs.inter_sequence import score_blocks_kernel, trace_targets_kernel
 from plait.dp.pairs.kbest import BestPath, KBest, k_best, sweep_tiles_kernel
 from plait.dp.pairs.lists import (
@@ -87,6 +95,14 @@ BLOCK_SCORES: Final[Problem[BlockBatch, list[NDArray[np.int64]]]] = Problem(
     reference=partial(score_blocks, interpreted(score_blocks_kernel)),
     cuda="plait.dp.pairs.gpu_search:score_batch",
     worth=lambda batch: batch.cells >= _LEAST_CELLS,
+)
+#: The best targets of queries.
+BEST_TARGETS: Final[Problem[BestBatch, list[BestLanes]]] = Problem(
+    "the best targets of blocks",
+    cpu=partial(best_blocks, score_blocks_kernel),
+    reference=partial(best_blocks, interpreted(score_blocks_kernel)),
+    cuda="plait.dp.pairs.gpu_search:best_batch",
+    worth=lambda batch: BlockBatch(batch.queries, batch.blocks).cells >= _LEAST_CELLS,
 )
 #: Alignments of a query with many targets.
 BLOCK_TRACES: Final[Problem[TraceBatch, PairResults]] = Problem(
