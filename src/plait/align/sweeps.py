@@ -224,7 +224,7 @@ class PackedSource:
         step = -(-columns // max(pieces, 1))
         while first < database.blocks:
             most = first_columns[first] + step
-            last = max(first + 1, int(np.searchsorted(first_columns, most, "right")) - 1)
+            last = min(max(first + 1, int(np.searchsorted(first_columns, most))), database.blocks)
             codes = database.columns(int(first_columns[first]), int(first_columns[last]))
             # Lanes must not be given any number.
             if int(codes.max(initial=0)) > PAD_CODE:

@@ -96,9 +96,10 @@ def format_of(kind: Any) -> str:
     if isinstance(kind, numba.types.Array):
         return "PPnnP" + "n" * 2 * kind.ndim
     if isinstance(kind, numba.types.Integer):
-        letter = {8: "b", 16: "h", 32: "i", 64: "q"}[int(kind.bitwidth)]
-        return letter if kind.signed else letter.upper()
-    return {"float32": "f", "float64": "d", "bool": "?"}[str(kind)]
+        letter = "bhiq"[kind.bitwidth.bit_length() - 4]
+        return str(letter if kind.signed else letter.upper())
+    others: dict[str, str] = {"float32": "f", "float64": "d", "bool": "?"}
+    return others[str(kind)]
 
 
 def put(value: Any, words: list[Any]) -> None:

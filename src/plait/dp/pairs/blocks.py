@@ -176,12 +176,13 @@ def best_of_scores(scores: Sequence[NDArray[np.int64]], batch: BestBatch) -> lis
     """For each query the targets that score no less than the last of the best."""
     used = np.flatnonzero(batch.blocks.lengths)
     return [
-        _best(used, own.ravel()[used], least, batch.most)
+        best_lanes(used, own.ravel()[used], least, batch.most)
         for own, least in zip(scores, batch.least, strict=True)
     ]
 
 
-def _best(lanes: NDArray[np.int64], scores: NDArray[np.int64], least: int, most: int) -> BestLanes:
+def best_lanes(lanes: NDArray[np.int64], scores: NDArray[np.int64], least: int, most: int) -> BestLanes:
+    """Those of some lanes that score no less than the last of the best of them."""
     good = scores[scores >= least]
     if good.size > most:
         least = np.partition(good, good.size - most)[good.size - most]

@@ -552,6 +552,10 @@ _ROWS = tuple(range(4, ROWS + 1, 4))
 _PER_ROW, _PER_COLUMN, _PER_EDGE = 7, 22, 20
 
 
+#: Spans that are taken as the same.
+_SPANS = 256
+
+
 class Shape(NamedTuple):
     """How the query is spread: threads for a pair of targets, rows of each thread, stripes of the query."""
 
@@ -571,6 +575,7 @@ def _cost(shape: Shape, columns: float) -> float:
     return shape.stripes * per_column * (columns + shape.threads) / shape.pairs
 
 
+@functools.lru_cache(1 << 12)
 def shape_of(
     query: int, targets: int, residues: int, warps: int, longest: int = 0, span: int | None = None
 ) -> Shape:
@@ -779,7 +784,9 @@ def shape_for(query: PackedQuery, targets: PackedTargets) -> Shape:
     """How `packed_scores` spreads the query over the threads of the current device."""
     warps = warps_of(multiprocessors())
     longest = int(targets.lengths[0]) if targets.size else 0
-    return shape_of(query.codes.size, targets.size, targets.residues, warps, longest, query.span)
+    # Queries of one length seldom have the same span; to choose takes as long as a launch.
+    span = None if query.span is None else -(-query.span // _SPANS) * _SPANS
+    return shape_of(query.codes.size, targets.size, targets.residues, warps, longest, span)
 
 
 def scores_in_shape(

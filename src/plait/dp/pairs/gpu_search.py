@@ -22,6 +22,7 @@ from plait.dp.pairs.blocks import (
     BestLanes,
     BlockBatch,
     TargetBlocks,
+    best_lanes,
     best_of_scores,
     offer_border,
 )
@@ -440,8 +441,9 @@ class SearchSlot(SlotArrays):
                     # Too many are equal: all of them come.
                     everything = self.download("all scores", out[k])
                     self.wait()
-                    which = np.flatnonzero(everything >= floors[k])
-                    own = everything[which].astype(np.int64)
+                    which, own = best_lanes(
+                        np.arange(shape[1]), everything.astype(np.int64), int(floors[k]), wanted[1]
+                    )
                 else:
                     order = np.argsort(place[k, :count])
                     which = place[k, order].astype(np.int64)
@@ -591,7 +593,9 @@ def best_batch(batch: BestBatch, target: CudaTarget) -> list[BestLanes]:
     needs = partial(packed_bytes, m=max(query.rows.size for query in queries), longest=longest)
     for share in shares_of(blocks.lengths, plan, needs):
         _with_memory(target.devices, on_slot, *share)
-    return [BestLanes(*map(np.concatenate, zip(*own, strict=True))) for own in found]
+    # Of all parts, and with those that packed lanes could not hold.
+    together = ((np.concatenate(columns) for columns in zip(*own, strict=True)) for own in found)
+    return [best_lanes(*own, floor, most) for own, floor in zip(together, least, strict=True)]
 
 
 def _residues_of_a_part(total: int, most: int, devices: int) -> int:
