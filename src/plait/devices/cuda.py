@@ -94,12 +94,11 @@ def format_of(kind: Any) -> str:
     if isinstance(kind, numba.types.BaseTuple):
         return "".join(map(format_of, kind))
     if isinstance(kind, numba.types.Array):
-        return "PPnnP" + "n" * 2 * kind.ndim
+        return "PPnnP" + "n" * 2 * int(kind.ndim)
     if isinstance(kind, numba.types.Integer):
-        letter = "bhiq"[kind.bitwidth.bit_length() - 4]
-        return str(letter if kind.signed else letter.upper())
-    others: dict[str, str] = {"float32": "f", "float64": "d", "bool": "?"}
-    return others[str(kind)]
+        letters = "bhiq" if kind.signed else "BHIQ"
+        return letters[int(kind.bitwidth).bit_length() - 4]
+    return {"float32": "f", "float64": "d", "bool": "?"}[str(kind)]
 
 
 def put(value: Any, words: list[Any]) -> None:

@@ -438,12 +438,11 @@ class SearchSlot(SlotArrays):
             for k, form in enumerate(some):
                 count = int(counted[1, k])
                 if count > room:
-                    # Too many are equal: all of them come.
+                    # Too many are equal: all of them come. What is not exact is equal, too.
                     everything = self.download("all scores", out[k])
                     self.wait()
-                    which, own = best_lanes(
-                        np.arange(shape[1]), everything.astype(np.int64), int(floors[k]), wanted[1]
-                    )
+                    known = np.minimum(everything, PACKED_LIMIT).astype(np.int64)
+                    which, own = best_lanes(np.arange(shape[1]), known, int(floors[k]), wanted[1])
                 else:
                     order = np.argsort(place[k, :count])
                     which = place[k, order].astype(np.int64)
@@ -594,8 +593,8 @@ def best_batch(batch: BestBatch, target: CudaTarget) -> list[BestLanes]:
     for share in shares_of(blocks.lengths, plan, needs):
         _with_memory(target.devices, on_slot, *share)
     # Of all parts, and with those that packed lanes could not hold.
-    together = ((np.concatenate(columns) for columns in zip(*own, strict=True)) for own in found)
-    return [best_lanes(*own, floor, most) for own, floor in zip(together, least, strict=True)]
+    lanes, scores = ([np.concatenate([part[k] for part in own]) for own in found] for k in (0, 1))
+    return [best_lanes(*own, most) for own in zip(lanes, scores, least, strict=True)]
 
 
 def _residues_of_a_part(total: int, most: int, devices: int) -> int:
