@@ -13,8 +13,12 @@ from __future__ import annotations
 
 import argparse
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -262,22 +266,57 @@ def uniform(rng: np.random.Generator, devices: list[int], repeat: int) -> None:
         bench.resident(letters[:size], f"100,000 targets of 1,000, query {size:,}")
 
 
+def numbers_of(devices: list[int]) -> list[int]:
+    """1, 2, 4, .. devices, as far as there are so many."""
+    return [1 << k for k in range(len(devices).bit_length())]
+
+
 def several_devices(bench: Bench, queries: list[Any]) -> None:
-    """The same scores from 1, 2, 4, .. devices, and how much faster."""
-    own = [bench.query(letters) for letters in queries]
-    devices = bench.devices
-    cells = sum(letters.size for letters in queries) * bench.residues
-    alone, expected = 0.0, []
-    number = 1
-    while number <= len(devices):
-        some = devices[:number]
-        scores(some, own, bench.blocks)
-        seconds, found = best_of(lambda some=some: scores(some, own, bench.blocks), bench.repeat)
-        told(f"scores with transfer, {len(queries)} queries of 352 on {number} devices", seconds, cells)
-        alone, expected = alone or seconds, expected or found
-        same = "OK" if all(map(np.array_equal, found, expected)) else "WRONG"
-        print(f"  {alone / seconds:.2f} times as fast as one; against one: {same}", flush=True)
-        number *= 2
+    """The same hits from 1, 2, 4, .. devices, and how much faster: calls, with everything but the start."""
+    alone, expected = 0.0, None
+    what = f"{len(queries)} queries of 352, 500 best"
+    named = [(f"q{k}", letters.tobytes().decode()) for k, letters in enumerate(queries)]
+    for number in numbers_of(bench.devices):
+        device = "cuda:" + ",".join(map(str, bench.devices[:number]))
+        how = SearchSettings(gap_open=11, gap_extend=1, device=device, evalue=None, score_only=True)
+        call = lambda how=how: search(named, bench.database, how)  # noqa: E731
+        call()
+        seconds, found = best_of(call, bench.repeat)
+        told(f"search {what} on {number} devices", seconds, found.cells)
+        alone, expected = alone or seconds, expected or found.to_arrow()
+        same = "OK" if found.to_arrow().equals(expected) else "WRONG"
+        print(f"  {alone / seconds:.2f} times as fast as one; hits against one: {same}", flush=True)
+
+
+def commands(bench: Bench, queries: list[Any]) -> None:
+    """Whole commands, from files to a table, on 1, 2, 4, .. devices."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        write_fasta(place / "q.fa", queries)
+        database = bench.database
+        write_fasta(place / "d.fa", [database.letters(k).encode() for k in range(len(database))])
+        plait = [sys.executable, "-m", "plait", "search"]
+        run = partial(subprocess.run, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        run([*plait, "index", "d.fa", "-o", "d.plait"], cwd=place)
+        cells = sum(letters.size for letters in queries) * bench.residues
+        alone, expected = 0.0, b""
+        for number in numbers_of(bench.devices):
+            device = "cuda:" + ",".join(map(str, bench.devices[:number]))
+            command = [*plait, "q.fa", "d.plait", "-o", "out.m8", "--device", device, "--gap-open", "11"]
+            call = partial(run, [*command, "--score-only"], cwd=place)
+            seconds, _ = best_of(call, 2)
+            told(f"command, {len(queries)} queries of 352 on {number} devices", seconds, cells)
+            found = (place / "out.m8").read_bytes()
+            alone, expected = alone or seconds, expected or found
+            same = "OK" if found == expected else "WRONG"
+            print(f"  {alone / seconds:.2f} times as fast as one; table against one: {same}", flush=True)
+
+
+def write_fasta(path: Path, sequences: list[Any]) -> None:
+    """Records s0, s1, .."""
+    with path.open("wb") as file:
+        for number, letters in enumerate(sequences):
+            file.write(b">s%d\n%s\n" % (number, bytes(letters)))
 
 
 def main() -> None:
@@ -293,7 +332,8 @@ def main() -> None:
     devices = [int(number) for number in given.devices.split(",")]
     rng = np.random.default_rng(given.seed)
     queries = [drawn(rng, size) for size in (352, 5_000, 50_000)]
-    many = [drawn(rng, 352) for _ in range(20)]
+    many = [drawn(rng, 352) for _ in range(200)]
+    more, many = many, many[:20]
     start = time.perf_counter()
     database = make_database(rng, given.sequences, queries)
     print(
@@ -321,10 +361,11 @@ def main() -> None:
         ("streamed", lambda: bench.streamed(many, 1 << 24, "20 queries of 352")),
         ("wide", lambda: without_packed(lambda: bench.with_transfer(queries[:1], "32 bits, query 352", 2))),
         ("DNA", lambda: dna(rng, devices, given.repeat)),
-        ("search", lambda: bench.searched(many, "20 queries of 352, scores only", name, align=False)),
+        ("search", lambda: bench.searched(many, "20 queries of 352, scores only", name, score_only=True)),
     ]
     if len(devices) > 1:
-        works.append(("devices", lambda: several_devices(bench, many)))
+        works.append(("devices", lambda: several_devices(bench, more)))
+        works.append(("commands", lambda: commands(bench, more)))
     if not given.quick:
         works += [
             ("resident", lambda: bench.resident(queries[2], "query 50,000")),

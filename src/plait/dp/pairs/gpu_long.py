@@ -39,8 +39,9 @@ _FEW_BYTES = 1 << 28
 _SIDE_BY_ROOT = 16
 #: Cells of a launch for each multiprocessor: about two seconds, so that a run can be stopped.
 CELLS_OF_A_LAUNCH = 1 << 35
-#: Launches side by side for each device.
-_LAUNCHES_PER_DEVICE = 3
+#: Launches side by side for each device; several wait for each other's edges at the beginning and the end.
+_LAUNCHES_OF_ONE = 3
+_LAUNCHES_OF_SEVERAL = 6
 
 
 class Capacity(NamedTuple):
@@ -56,14 +57,23 @@ class Capacity(NamedTuple):
     memory: int
     height: int
 
+    @property
+    def across(self) -> int:
+        """Launches side by side."""
+        return self.devices * (_LAUNCHES_OF_ONE if self.devices == 1 else _LAUNCHES_OF_SEVERAL)
+
+    def launches_down(self, rows: int) -> int:
+        """Launches below one another: every device has as many of a diagonal as the others."""
+        return _round_up(-(-rows // (self.warps * self.height)), self.devices)
+
 
 def _round_up(number: int, unit: int) -> int:
     return -(-number // unit) * unit
 
 
-def _even_parts(tiles: int, most: int) -> NDArray[np.int64]:
-    """Where parts of at most so many tiles begin that are as even as can be."""
-    parts = -(-tiles // max(most, 1))
+def _even_parts(tiles: int, most: int, least_parts: int = 1) -> NDArray[np.int64]:
+    """Where parts of at most so many tiles begin that are as even as can be, and so many at least."""
+    parts = max(-(-tiles // max(most, 1)), min(least_parts, tiles))
     return (np.arange(parts + 1, dtype=np.int64) * tiles) // parts
 
 
@@ -72,7 +82,7 @@ def _side_of_launches(rows: int, side: int, capacity: Capacity) -> int:
     most = capacity.warps * capacity.height
     if rows <= most or side > most:
         return side
-    tiles = -(-rows // most) * (most // side)
+    tiles = capacity.launches_down(rows) * (most // side)
     return max(side, _round_up(-(-rows // tiles), capacity.height))
 
 
@@ -80,8 +90,7 @@ def _across(rows: int, columns: int, side: int, limit: int, capacity: Capacity) 
     """Columns of tiles: fewer than rows where several devices would have nothing to do."""
     if capacity.devices == 1:
         return side
-    parts = _LAUNCHES_PER_DEVICE * capacity.devices
-    narrow = max(_round_up(-(-columns // parts), capacity.height), LEAST_TILE)
+    narrow = max(_round_up(-(-columns // capacity.across), capacity.height), LEAST_TILE)
     kept = 8 * (-(-rows // side) * columns + -(-columns // narrow) * rows)
     return narrow if narrow < side and kept <= limit else side
 
@@ -95,7 +104,7 @@ def _launch_size(rows: int, columns: int, side: int, capacity: Capacity) -> tupl
     # Edges of the launch, and 16 bytes for each row of a tile and each of its columns.
     across = min(across, max(capacity.memory - 64 * down, 0) // (16 * down // side + 64))
     # While one ends, with fewer and fewer stripes, another one begins.
-    across = min(across, columns // (_LAUNCHES_PER_DEVICE * capacity.devices))
+    across = min(across, columns // capacity.across)
     return most_rows, max(across, LEAST_COLUMNS)
 
 
@@ -120,7 +129,8 @@ def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity) -> Grid:
     most_rows, most_columns = _launch_size(rows, columns, side, capacity)
     tile_rows = cuts(region.row, region.row_end, side)
     tile_columns = cuts(region.column, region.column_end, across)
-    visit_rows = _even_parts(tile_rows.size - 1, most_rows // side)
+    down = capacity.launches_down(rows) if rows > most_rows else 1
+    visit_rows = _even_parts(tile_rows.size - 1, most_rows // side, down)
     visit_columns = _even_parts(tile_columns.size - 1, most_columns // across)
     if not checkpoint_limit:
         tile_rows, tile_columns = tile_rows[visit_rows], tile_columns[visit_columns]

@@ -608,7 +608,8 @@ def score_long(pair: LongPair, steps: TileSteps) -> NDArray[np.int64]:
         whole = Tile(0, pair.costs.query.size, 0, pair.costs.target.size)
         if steps.many.serves(pair, whole):
             # Where many tiles are swept together, the end in any cell is found from their edges.
-            limit = bytes_to_seek(whole.cells, pair.checkpoint_limit)
+            # Where several devices sweep, in pieces enough for all.
+            limit = bytes_to_seek(whole.cells, pair.checkpoint_limit) * max(steps.many.visits // 4, 1)
     return _first_pass(pair, steps, limit).best
 
 
