@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from support.alignment import rescore
+from support.alignment_batches import rescore
 
 from plait.align import align, score
 from plait.devices.target import resolve

@@ -21,7 +21,7 @@ from plait.dp.chain.rows import PerInsertions, PerModel
 from plait.dp.pairs import gpu_packed, gpu_search, gpu_stripes, gpu_wide
 from plait.dp.pairs.gaps import AffineGap, LinearGap
 from plait.lang.algebras import COUNT, PROBABILITY, MaxPlus, SaturatingMaxPlus
-from plait.lang.packed import HalfStep, IntegerStep
+from plait.lang.packed import IntegerStep
 from plait.lang.warps import WARP
 
 Arguments = list[tuple[Any, ...]]
@@ -40,13 +40,13 @@ _WORDS, _LONGS, _OCTETS, _WEIGHTS = (
 
 
 def _packed() -> Arguments:
-    costs = gpu_packed.Costs(AffineGap(HalfStep(_NUMBER), IntegerStep(_NUMBER)), _NUMBER)
+    costs = gpu_packed.Costs(AffineGap(IntegerStep(_NUMBER), IntegerStep(_NUMBER)), _NUMBER)
     pieces, numbers = np.zeros((1, 3), np.int32), (_NUMBER, _NUMBER, np.int32(1))
     return [(*_LAYOUT, pieces, *numbers, _WORDS, costs, _WORDS, _TABLE, _TABLE)]
 
 
 def _striped() -> Arguments:
-    costs = gpu_packed.Costs(AffineGap(HalfStep(_NUMBER), IntegerStep(_NUMBER)), _NUMBER)
+    costs = gpu_packed.Costs(AffineGap(IntegerStep(_NUMBER), IntegerStep(_NUMBER)), _NUMBER)
     return [(*_LAYOUT, np.int32(2), np.int32(1), _WORDS, costs, _WORDS, _NUMBER, _TABLE, _TABLE)]
 
 

@@ -60,16 +60,6 @@ class IntegerStep(NamedTuple):
         return HalfPair(_word(_integers(pair.bits) + _integers(self.bits)))
 
 
-class HalfStep(NamedTuple):
-    """Two half-precision numbers; sums are at least 0."""
-
-    bits: Any
-
-    def added_to(self, pair: HalfPair) -> HalfPair:
-        """Sums of half-precision numbers."""
-        return HalfPair(_word(np.maximum(_halves(pair.bits) + _halves(self.bits), np.float16(0))))
-
-
 class LowScores(NamedTuple):
     """Half-precision numbers in the low halves of two words, the first word's for the first value."""
 

@@ -26,7 +26,6 @@ from plait.lang.packed import (
     PACKED_LIMIT,
     AddedBefore,
     HalfPair,
-    HalfStep,
     HighScores,
     IntegerStep,
     LowScores,
@@ -80,7 +79,6 @@ _add_integers = instruction(
     "{.reg .b16 a,b,c,d; mov.b32 {a,b},$1; mov.b32 {c,d},$2; "
     "add.s16 a,a,c; add.s16 b,b,d; mov.b32 $0,{a,b};}",
 )
-_add_halves = instruction("{.reg .b32 one; mov.b32 one,0x3c003c00; fma.rn.relu.f16x2 $0,$1,one,$2;}")
 _maximum_and_0 = instruction(
     "max.s16x2.relu $0,$1,$2;",
     "{.reg .b32 m,zero; mov.b32 zero,0; max.f16x2 m,$1,$2; max.f16x2 $0,m,zero;}",
@@ -153,10 +151,6 @@ def _add_integer_step(a, b):  # type: ignore[no-untyped-def]
     return HalfPair(_add_integers(a.bits, b.bits))
 
 
-def _add_half_step(a, b):  # type: ignore[no-untyped-def]
-    return HalfPair(_add_halves(a.bits, b.bits))
-
-
 def _add_low_scores(a, b):  # type: ignore[no-untyped-def]
     return HalfPair(_low_to_high(b.second, _low_to_low(b.first, a.bits)))
 
@@ -172,7 +166,6 @@ def _maximum(a, b):  # type: ignore[no-untyped-def]
 _SUMS: dict[type, Callable[..., Any]] = {
     AddedBefore: _add_nothing,
     IntegerStep: _add_integer_step,
-    HalfStep: _add_half_step,
     LowScores: _add_low_scores,
     HighScores: _add_high_scores,
 }
@@ -450,18 +443,6 @@ def search_kernel(threads: int, rows: int) -> CudaKernel:
     return cuda_kernel(launch_bounds=(BLOCK, BLOCKS))(search)
 
 
-@shared
-def next_batch(profile: Any, counters: Any, row: Any) -> Any:
-    """The next units of a row, for all warps of a block, which are done with the profile."""
-    # On some devices the largest one leaves no room beside it.
-    if cuda.threadIdx.x == 0:
-        profile[0] = cuda.atomic.add(counters, (0, row), 1)
-    cuda.syncthreads()
-    batch = np.int32(profile[0])
-    cuda.syncthreads()
-    return batch
-
-
 @functools.cache
 def striped_kernel(threads: int, rows: int) -> CudaKernel:
     """The kernel for longer queries, in stripes of ``threads * rows`` residues."""
@@ -483,7 +464,7 @@ def striped_kernel(threads: int, rows: int) -> CudaKernel:
         room = np.uint32(0)
         if 2 * pair < lengths.size:
             room = np.uint32(8 * bases[pair >> 2] + 2 * (pair & 3))
-        batch = next_batch(profile, counters, number)
+        batch = np.int32(cuda.blockIdx.x)
         while batch * warps < items:
             unit = np.int32(batch * warps + warp)
             pair = np.int32(unit * pairs + lane // threads)
@@ -499,7 +480,12 @@ def striped_kernel(threads: int, rows: int) -> CudaKernel:
                 cuda.syncthreads()
             if unit < items:
                 settle(best, threads, thread, 2 * pair, order, out, number)
-            batch = next_batch(profile, counters, number)
+            # All are done with the profile, and on some devices the largest one leaves no room beside it.
+            if cuda.threadIdx.x == 0:
+                profile[0] = cuda.gridDim.x + cuda.atomic.add(counters, (0, number), 1)
+            cuda.syncthreads()
+            batch = np.int32(profile[0])
+            cuda.syncthreads()
 
     search.__qualname__ = search.__name__ = f"striped_{threads}_{rows}"
     return cuda_kernel(launch_bounds=(BLOCK, BLOCKS))(search)
@@ -577,14 +563,20 @@ def _cost(shape: Shape, columns: float) -> float:
 
 @functools.lru_cache(1 << 12)
 def shape_of(
-    query: int, targets: int, residues: int, warps: int, longest: int = 0, span: int | None = None
+    query: int,
+    targets: int,
+    residues: int,
+    warps: int,
+    longest: int = 0,
+    span: int | None = None,
+    together: int = 1,
 ) -> Shape:
     """The shape that takes the fewest instructions.
 
     `query` and `longest` are lengths in residues, `residues` those of all `targets`, `warps` those that run
     at a time: a few targets, or one longer than all others together take, are spread over more threads.
     `span` is the most columns over which a best alignment reaches: with a query of one stripe, targets are
-    cut.
+    cut. With so many queries `together` others go on meanwhile.
     """
     columns = residues / max(targets, 1)
     cut = longest if span is None else min(longest, 3 * span)
@@ -592,7 +584,8 @@ def shape_of(
     def time(shape: Shape) -> float:
         units = -(-targets // (2 * shape.pairs))
         alone = _cost(shape, max(columns, cut if shape.stripes == 1 else longest))
-        return shape.pairs * max(_cost(shape, columns) * units / warps, alone)
+        several = together if shape.stripes == 1 else 1
+        return shape.pairs * max(_cost(shape, columns) * units / warps, alone / several)
 
     shapes = [
         Shape(threads, rows, max(-(-query // (threads * rows)), 1)) for threads in _THREADS for rows in _ROWS
@@ -723,9 +716,8 @@ class PackedQuery:
     @property
     def costs(self) -> Costs:
         """The costs as steps of packed lanes."""
-        further = -min(self.gap_extend, PACKED_LIMIT)
-        opening = int(half_bits(-min(self.gap_open, PACKED_LIMIT)))
-        gaps = AffineGap(HalfStep(pack(opening, opening)), IntegerStep(pack(further, further)))
+        opening, further = (-min(cost, PACKED_LIMIT) for cost in (self.gap_open, self.gap_extend))
+        gaps = AffineGap(IntegerStep(pack(opening, opening)), IntegerStep(pack(further, further)))
         return Costs(gaps, np.int32(0))
 
     def profile(self, shape: Shape) -> NDArray[np.int32]:
@@ -762,7 +754,7 @@ def packed_scores(queries: Sequence[PackedQuery], targets: PackedTargets, out: A
     alike = defaultdict(list)
     for number, query in enumerate(queries):
         if query.codes.size and targets.size:
-            alike[shape_for(query, targets), query.gap_open, query.gap_extend].append(number)
+            alike[shape_for(query, targets, len(queries)), query.gap_open, query.gap_extend].append(number)
     counters = cleared(out, targets)
     for (shape, *_), numbers in alike.items():
         for some in [numbers] if shape.stripes == 1 else [[number] for number in numbers]:
@@ -780,13 +772,13 @@ def cleared(out: Any, targets: PackedTargets) -> Any:
     return counters
 
 
-def shape_for(query: PackedQuery, targets: PackedTargets) -> Shape:
-    """How `packed_scores` spreads the query over the threads of the current device."""
+def shape_for(query: PackedQuery, targets: PackedTargets, together: int = 1) -> Shape:
+    """How `packed_scores` spreads one of some queries over the threads of the current device."""
     warps = warps_of(multiprocessors())
     longest = int(targets.lengths[0]) if targets.size else 0
     # Queries of one length seldom have the same span; to choose takes as long as a launch.
     span = None if query.span is None else -(-query.span // _SPANS) * _SPANS
-    return shape_of(query.codes.size, targets.size, targets.residues, warps, longest, span)
+    return shape_of(query.codes.size, targets.size, targets.residues, warps, longest, span, together)
 
 
 def scores_in_shape(

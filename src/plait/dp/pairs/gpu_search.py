@@ -212,6 +212,7 @@ def untangle(words, first, tiles, starts, codes):  # type: ignore[no-untyped-def
 
 #: Threads of a block that looks for the best.
 FINDERS = 512
+_BINS = PACKED_LIMIT + 1
 
 
 @cuda_kernel()
@@ -222,9 +223,9 @@ def find_best(out, least, most, counters, places, scores):  # type: ignore[no-un
     second row of `counters` says how many they are, and `places` and `scores`, (queries, room), which, as far
     as there is room.
     """
-    bins = cuda.shared.array(PACKED_LIMIT + 1, np.int32)
+    bins = cuda.shared.array(_BINS, np.int32)
     row = cuda.blockIdx.x
-    for k in range(cuda.threadIdx.x, PACKED_LIMIT + 1, FINDERS):
+    for k in range(cuda.threadIdx.x, _BINS, FINDERS):
         bins[k] = 0
     cuda.syncthreads()
     for k in range(cuda.threadIdx.x, out.shape[1], FINDERS):
