@@ -63,8 +63,12 @@ def _wide() -> Arguments:
     query = gpu_wide.WideQuery(_WORD, _WORD, _WORD, _WORD, _WORD, _NUMBER, _NUMBER)
     texts = gpu_wide.DeviceTexts(_OCTETS, np.zeros(2, np.int64))
     memory = gpu_wide.WideMemory(wide, wide, _WORD)
-    rest = (MaxPlus(_NUMBER, _NUMBER), query, texts, _WORD, memory, _WORD)
-    return [(AffineGap(_NUMBER, _NUMBER), *rest), (LinearGap(_NUMBER), *rest)]
+    local, free = MaxPlus(_NUMBER, _NUMBER), SaturatingMaxPlus(_NUMBER, _NUMBER)
+    rest = (query, texts, _WORD, memory, _WORD)
+    return [
+        (AffineGap(_NUMBER, _NUMBER), (local, free), *rest),
+        (LinearGap(_NUMBER), (free, free), *rest),
+    ]
 
 
 def _untangle() -> Arguments:

@@ -37,6 +37,8 @@ _FEW_BYTES = 1 << 28
 #: proportion to the area over the side, and sweeping tiles on the way of the alignment again in proportion to
 #: the lengths times the side.
 _SIDE_BY_ROOT = 16
+#: Tiles for each alignment that is asked for: of every fourth, four have no near neighbour.
+_TILES_A_WANTED = 20
 #: Cells of a launch for each multiprocessor: about two seconds, so that a run can be stopped.
 CELLS_OF_A_LAUNCH = 1 << 35
 #: Launches side by side for each device; several wait for each other's edges at the beginning and the end.
@@ -108,11 +110,12 @@ def _launch_size(rows: int, columns: int, side: int, capacity: Capacity) -> tupl
     return most_rows, max(across, LEAST_COLUMNS)
 
 
-def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity) -> Grid:
+def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity, wanted: int = 0) -> Grid:
     """Cut a region into tiles, and these into launches.
 
     `checkpoint_limit` is the bytes that the edges of all tiles may take; 0 if they are not kept, and a launch
-    is one tile.
+    is one tile. With `wanted` alignments, tiles are so many that their best values tell how low the last one
+    can be.
     """
     rows, columns = region.row_end - region.row, region.column_end - region.column
     height = capacity.height
@@ -121,6 +124,8 @@ def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity) -> Grid:
         side = LEAST_TILE
         if 16 * rows * columns // side > _FEW_BYTES:
             side = max(side, _SIDE_BY_ROOT * math.isqrt(rows + columns))
+        if wanted:
+            side = max(min(side, math.isqrt(rows * columns // (_TILES_A_WANTED * wanted))), LEAST_TILE)
         side = _round_up(max(side, -(-16 * rows * columns // checkpoint_limit)), height)
         side = _side_of_launches(rows, side, capacity)
         # A region that is cut to be walked through must come out in smaller pieces.
@@ -328,7 +333,7 @@ class GpuTiles:
         """Whether the kernel can hold the scores, and a region has cells enough."""
         return region.cells >= _LEAST_CELLS and self._code(pair.costs).kind is not None
 
-    def grid(self, region: Tile, checkpoint_limit: int) -> Grid:
+    def grid(self, region: Tile, checkpoint_limit: int, wanted: int) -> Grid:
         """Cut a region into tiles and launches."""
         facts = [device.facts for device in self._devices]
         processors = min(one.multiprocessors for one in facts)
@@ -337,7 +342,7 @@ class GpuTiles:
         memory = free // (3 * _LAUNCHES)
         devices = len(facts) // _LAUNCHES
         capacity = Capacity(devices, processors, processors * _WARPS, memory, 32 * kernel.ROWS)
-        return plan_grid(region, checkpoint_limit, capacity)
+        return plan_grid(region, checkpoint_limit, capacity, wanted)
 
     def sweep(self, pair: LongPair, visit: Visit) -> NDArray[np.int64]:
         """Sweep tiles on the next free device; returns their best values."""

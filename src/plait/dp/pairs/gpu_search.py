@@ -34,6 +34,8 @@ from plait.dp.pairs.gpu_packed import (
     packed_scores,
 )
 from plait.dp.pairs.gpu_wide import (
+    BLOCKS,
+    SHARED,
     WARPS,
     DeviceTexts,
     WideMemory,
@@ -63,9 +65,6 @@ _USED = 0.8
 _PIECE = 1 << 24
 #: Residues of a part at the most: enough to keep a device busy, and the host is done with it soon.
 _RESIDUES = 1 << 26
-#: Warps of a multiprocessor for which the kernel of 32-bit scores has memory.
-_WIDE_WARPS = 28
-_BLOCK_WARPS = 4
 #: Bytes for each target besides its residues: start, length, number, scores.
 _TARGET_BYTES = 8 + 4 + 4 + 4 * 64
 #: Bytes for each column of a warp that keeps the last row of a stripe.
@@ -129,14 +128,14 @@ def wide_warps(multiprocessors: int, chosen: int, columns: int, stripes: int, mo
     `chosen` is the number of targets, at least 1, `columns` the residues of the longest; rows may take `most`
     bytes. `DeviceMemoryError` if there is no room for any.
     """
-    warps = min(multiprocessors * _WIDE_WARPS, chosen)
+    warps = min(multiprocessors * BLOCKS * WARPS, chosen)
     if stripes > 1:
         room = most // (_COLUMN_BYTES * columns)
         if not room:
             raise DeviceMemoryError(_DEVICE, needed=_COLUMN_BYTES * columns, free=most, fix=_FIX)
         warps = min(warps, room)
     # Whole blocks of threads, since all of their warps take targets.
-    return warps if warps < _BLOCK_WARPS else warps // _BLOCK_WARPS * _BLOCK_WARPS
+    return warps if warps < WARPS else warps // WARPS * WARPS
 
 
 class Tiles(NamedTuple):
@@ -476,8 +475,8 @@ class SearchSlot(SlotArrays):
         )
         out = self.room("wide scores", which.size, np.int32)
         blocks, threads = -(-warps // WARPS), 32 * min(warps, WARPS)
-        arguments = (setup.gap, setup.algebra, query, targets.texts, chosen, memory, out)
-        wide_scores.launch(blocks, threads, *arguments, stream=self.stream)
+        arguments = (setup.gap, setup.algebras, query, targets.texts, chosen, memory, out)
+        wide_scores.launch(blocks, threads, *arguments, stream=self.stream, shared=SHARED)
         found, done = self.fetch("wide scores", out)
         done.synchronize()
         scores = np.empty(which.size, np.int64)

@@ -134,8 +134,8 @@ class ManyTiles(Protocol):
         """Whether it can, and is worth its start for a region."""
         ...
 
-    def grid(self, region: Tile, checkpoint_limit: int) -> Grid:
-        """Cut a region into tiles, as `tile_grid` does."""
+    def grid(self, region: Tile, checkpoint_limit: int, wanted: int) -> Grid:
+        """Cut a region into tiles, as `tile_grid` does, of which so many are likely to be swept again."""
         ...
 
     def sweep(self, pair: LongPair, visit: Visit) -> NDArray[np.int64]:
@@ -213,7 +213,8 @@ class Sweep:
 
     `edges` are the upper and left ones of the region, changed to the lower and right ones; `corner` is ``h``
     above and left of it; `limit` the bytes for the edges of the tiles, 0 if they are not kept. `ending`: the
-    end of the alignment is wanted, if it may be in any cell.
+    end of the alignment is wanted, if it may be in any cell. `wanted` tiles are likely to be swept again; 0
+    if nobody knows.
     """
 
     def __init__(
@@ -225,11 +226,12 @@ class Sweep:
         corner: int,
         limit: int,
         ending: bool,
+        wanted: int = 0,
     ) -> None:
         self.pair, self.steps, self.edges, self.ending = pair, steps, edges, ending
         self.many: ManyTiles | None = steps.many
         if self.many is not None and self.many.serves(pair, region):
-            self.grid: Grid = self.many.grid(region, limit)
+            self.grid: Grid = self.many.grid(region, limit, wanted)
         else:
             self.many = None
             self.grid = tile_grid(region, steps.threads, ROWS * pair.setup.lanes.width, limit)
@@ -432,9 +434,14 @@ class _Pool:
 
 
 class KeptTiles:
-    """Tiles that several walks pass through: the second time all of their choices are made, and kept."""
+    """Tiles that several walks pass through: the second time all of their choices are made, and kept.
+
+    `walks` are those that have come into a tile at some place, in some state: others that come there follow
+    them.
+    """
 
     def __init__(self) -> None:
+        self.walks: dict[tuple[int, ...], tuple[Walk, tuple[int, int]]] = {}
         self._passed: set[tuple[Sweep, int, int]] = set()
         self._ready: dict[tuple[Sweep, int, int], _Ready] = {}
         self._bytes = 0
@@ -535,6 +542,8 @@ class Walk:
         self.pair, self.steps, self.kept = pair, steps, kept
         self.cursor = np.array([best[1], best[2], 0, best[0], 0], np.int64)
         self.runs = np.zeros((1024, 2), np.int64)
+        #: Where the walk came into tiles: how many runs there were, and columns of the last one.
+        self.entries: dict[tuple[int, ...], tuple[int, int]] = {}
 
     def back(self, sweep: Sweep) -> None:
         """Walk through the tiles of a region whose edges were kept."""
@@ -543,11 +552,34 @@ class Walk:
         with self._pool() as pool:
             ahead = _Ahead(self.pair, self.steps, sweep, pool, self.kept)
             while cursor[2] != DONE and cursor[0] >= region.row and cursor[1] >= region.column:
+                if self.kept is not None and self._follow(self.kept):
+                    return
                 ready = ahead.take(int(cursor[0]), int(cursor[1]))
                 if ready.sweep is None:
                     self._through(ready)
                 else:
                     self.back(ready.sweep)
+
+    def _follow(self, kept: KeptTiles) -> bool:
+        """Go on as a walk before that came to the same place, which ends as that one did; note the place."""
+        place = tuple(self.cursor[:3].tolist())
+        known = kept.walks.get(place)
+        count = int(self.cursor[4])
+        if known is None:
+            self.entries[place] = count, int(self.runs[count - 1, 1]) if count else 0
+            return False
+        before, (first, length) = known
+        rest = before.runs[max(first - 1, 0) : int(before.cursor[4])].copy()
+        if first:
+            rest[0, 1] -= length
+        rest = rest[rest[:, 1] > 0]
+        if count and len(rest) and rest[0, 0] == self.runs[count - 1, 0]:
+            self.runs[count - 1, 1] += rest[0, 1]
+            rest = rest[1:]
+        self.runs = np.concatenate([self.runs[:count], rest])
+        self.cursor[:] = before.cursor
+        self.cursor[4] = len(self.runs)
+        return True
 
     @contextmanager
     def _pool(self) -> Iterator[_Pool | None]:
@@ -582,6 +614,8 @@ class Walk:
             self.cursor,
             self.runs,
         )
+        if self.kept is not None:
+            self.kept.walks |= {place: (self, entry) for place, entry in self.entries.items()}
 
 
 def whole_matrix(pair: LongPair, steps: TileSteps) -> tuple[Tile, Edges]:
