@@ -393,9 +393,9 @@ def _barred(source: Any, barred: Sequence[NDArray[np.int64]], tile: Tile, limits
     return Barred(source, rows[inside] - tile.row, columns[inside] - tile.column, marks)
 
 
-#: Tiles along the diagonal that are made ready ahead: those with choices, and those that are cut.
-_AHEAD_WITH_CHOICES = 4
-_AHEAD_CUT = 1
+#: From a tile that is cut, where the next one may be; these are cut ahead. What threads would do ahead for
+#: tiles with choices takes the interpreter longer than the walk takes without it.
+_BEFORE = ((1, 1), (1, 0), (0, 1))
 
 
 class _Ready(NamedTuple):
@@ -486,26 +486,24 @@ class _Ahead:
         grid = self.sweep.grid
         i, j = grid.place(row, column)
         found = self.waiting.pop((i, j), None)
-        if self.pool is not None:
-            self._look_ahead(i, j)
+        tile = grid.tile(i, j)
+        if self.pool is not None and not self._fits(tile):
+            self._look_ahead(self.pool, i, j)
         if found is not None:
             return found.result()
-        tile = grid.tile(i, j)
         part_of = partial(self._make, self.pair, i, j, tile._replace(row_end=row + 1, column_end=column + 1))
         if self.kept is None:
             return part_of()
         return self.kept.take(self.sweep, (i, j), part_of, partial(self._make, self.pair, i, j, tile))
 
-    def _look_ahead(self, i: int, j: int) -> None:
-        assert self.pool is not None
-        most = _AHEAD_WITH_CHOICES if self._fits(self.sweep.grid.tile(i, j)) else _AHEAD_CUT
-        wanted = [(i - d - a, j - d - b) for d in range(most) for a, b in ((1, 1), (1, 0), (0, 1))]
+    def _look_ahead(self, pool: _Pool, i: int, j: int) -> None:
+        wanted = [(i - a, j - b) for a, b in _BEFORE]
         for place in set(self.waiting) - set(wanted):
             self.waiting.pop(place).cancel()
         for place in wanted:
             if min(place) >= 0 and place not in self.waiting:
                 tile = self.sweep.grid.tile(*place)
-                self.waiting[place] = self.pool.threads.submit(self._make, self.pair_ahead, *place, tile)
+                self.waiting[place] = pool.threads.submit(self._make, self.pair_ahead, *place, tile)
 
     def _fits(self, tile: Tile) -> bool:
         """Whether the choices of a tile can be kept."""
@@ -588,7 +586,7 @@ class Walk:
         if self.steps.many is None or self.steps.threads < 2:
             yield None
             return
-        pool = _Pool(min(self.steps.threads, 3 * _AHEAD_WITH_CHOICES))
+        pool = _Pool(min(self.steps.threads, len(_BEFORE)))
         try:
             yield pool
         finally:
