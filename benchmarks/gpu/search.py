@@ -222,12 +222,12 @@ class Bench:
 
 def without_packed(call: Callable[[], Any]) -> Any:
     """Call with 32 bits for all targets."""
-    kept: Any = vars(cuda_search_slots.QueryForms)["packed"]
-    cuda_search_slots.QueryForms.packed = None
+    kept: Any = cuda_search._FORMS, vars(cuda_search.QueryForms)["packed"]
+    cuda_search._FORMS, cuda_search.QueryForms.packed = cuda_search._Forms(), None
     try:
         return call()
     finally:
-        cuda_search_slots.QueryForms.packed = kept
+        cuda_search._FORMS, cuda_search.QueryForms.packed = kept
 
 
 def attempt(what: str, call: Callable[[], Any]) -> None:

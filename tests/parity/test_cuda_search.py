@@ -90,9 +90,10 @@ def on_gpu(
 @pytest.fixture
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """32 bits for all scores."""
-    from plait.dp.pairs.gpu_search import QueryForms
+    from plait.dp.pairs import gpu_search as cuda_search
 
-    monkeypatch.setattr(QueryForms, "packed", None)
+    monkeypatch.setattr(cuda_search.QueryForms, "packed", None)
+    monkeypatch.setattr(cuda_search, "_FORMS", cuda_search._Forms())
 
 
 LOCAL_CASES = {

@@ -261,9 +261,6 @@ class PackedSource:
             hint="the file was not written by plait: build it again with 'plait search index'",
         )
 
-    def keep(self, records: NDArray[np.int64]) -> None:
-        """Nothing to do: all of it stays at hand."""
-
     def entries(self, records: NDArray[np.int64]) -> Iterator[Entry]:
         """Some of the records."""
         for record in records.tolist():
@@ -823,7 +820,8 @@ def sweep_all(
                 total = max(round(cells / share), cells) if share else 0
                 progress(CellProgress(swept + cells, swept + total))
             if task.last:
-                wanted = [NOTHING.records, *(ranking.records() for ranking in rankings)]
-                source.keep(distinct(np.concatenate(wanted)))
+                if isinstance(source, FastaSource):
+                    wanted = [NOTHING.records, *(ranking.records() for ranking in rankings)]
+                    source.keep(distinct(np.concatenate(wanted)))
                 done, before = 0, task.share
     return swept + cells

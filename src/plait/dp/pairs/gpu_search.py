@@ -274,10 +274,13 @@ class QueryForms:
 
     @functools.cached_property
     def packed(self) -> PackedQuery | None:
-        """For packed lanes, or None."""
-        if not self.query.free.local:
+        """For packed lanes, or None; to be asked for only if it is `served`."""
+        query = self.query
+        if not query.free.local:
             return None
-        form = _PACKED_FORMS.of(self.query)
+        table = np.full((32, 32), int(query.scores.min(initial=0)), np.int32)
+        table[: query.scores.shape[0], : query.scores.shape[1]] = query.scores
+        form = PackedQuery(query.rows.astype(np.uint8), table, query.gap_open, query.gap_extend)
         return form if form.possible else None
 
 
@@ -288,35 +291,30 @@ def _alike(forms: Sequence[QueryForms], most: int) -> Iterator[list[QueryForms]]
         yield from (alike[first : first + most] for first in range(0, len(alike), most))
 
 
-class _PackedForms:
-    """Packed forms of the queries that were used last: they serve all parts of a database."""
+class _Forms:
+    """Forms of the queries that were used last: they serve all parts of a database."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, tuple[BlockQuery, PackedQuery]] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, int], QueryForms] = OrderedDict()
         self._residues = 0
         self._lock = threading.Lock()
 
-    def of(self, query: BlockQuery) -> PackedQuery:
+    def of(self, query: BlockQuery, longest: int) -> QueryForms:
+        # No local score is of more pairs than the query has residues. What is kept has the query, so that no
+        # other can have its number.
+        key = id(query), query.rows.size if query.free.local else longest
         with self._lock:
-            # Kept with the query, so that no other can have its number.
-            known = self._kept.get(id(query))
-            if known is None:
-                known = self._kept[id(query)] = query, _packed_form(query)
+            if key not in self._kept:
+                self._kept[key] = QueryForms(query, key[1])
                 self._residues += query.rows.size
-            self._kept.move_to_end(id(query))
+            self._kept.move_to_end(key)
             while self._residues > _KEPT_RESIDUES and len(self._kept) > 1:
-                _, (oldest, _) = self._kept.popitem(last=False)
-                self._residues -= oldest.rows.size
-            return known[1]
+                _, oldest = self._kept.popitem(last=False)
+                self._residues -= oldest.query.rows.size
+            return self._kept[key]
 
 
-def _packed_form(query: BlockQuery) -> PackedQuery:
-    table = np.full((32, 32), int(query.scores.min(initial=0)), np.int32)
-    table[: query.scores.shape[0], : query.scores.shape[1]] = query.scores
-    return PackedQuery(query.rows.astype(np.uint8), table, query.gap_open, query.gap_extend)
-
-
-_PACKED_FORMS: Final = _PackedForms()
+_FORMS: Final = _Forms()
 
 
 class OnDevice(NamedTuple):
@@ -535,7 +533,7 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
     queries, blocks, progress, *_ = batch
     devices = target.devices
     longest = int(blocks.lengths.max(initial=0))
-    forms = [QueryForms(query, longest) for query in queries]
+    forms = [_FORMS.of(query, longest) for query in queries]
     scores = [np.zeros(blocks.lengths.shape, np.int64) for _ in queries]
     served = [k for k, form in enumerate(forms) if form.served]
     for k in sorted({*range(len(forms))} - {*served}):
@@ -574,7 +572,7 @@ def best_batch(batch: BestBatch, target: CudaTarget) -> list[BestLanes]:
     """See `plait.dp.pairs.launches`. All targets go to one device, if they fit: others have other batches."""
     queries, blocks, least, most = batch
     longest = int(blocks.lengths.max(initial=0))
-    forms = [QueryForms(query, longest) for query in queries]
+    forms = [_FORMS.of(query, longest) for query in queries]
     if not all(form.served and form.packed for form in forms) or blocks.packed.shape[1] != LANES:
         return best_of_scores(score_batch(BlockBatch(queries, blocks), target), batch)
     found: list[list[BestLanes]] = [[BestLanes(*np.zeros((2, 0), np.int64))] for _ in queries]
