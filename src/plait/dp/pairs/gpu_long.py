@@ -311,6 +311,11 @@ class _Memory:
         """Copy the edges between tiles to where they are kept."""
         assert self.visit.kept is not None
         for there, here in zip((self.kept.rows, self.kept.columns), self.visit.kept, strict=True):
+            inner = here[1:]
+            if inner.flags.c_contiguous and inner.size == 2 * there.size:
+                # Those of a whole region, with one copy.
+                there.copy_to_host(inner.view(np.int64).reshape(there.shape), stream=stream)
+                continue
             for k in range(there.shape[0]):
                 place = here[k + 1].reshape(-1).view(np.int64)
                 there[k, : place.size].copy_to_host(place, stream=stream)

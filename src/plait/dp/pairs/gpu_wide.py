@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from plait.devices.cuda import cuda, cuda_kernel
 from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, gaps
 from plait.dp.pairs.gpu_packed import WORD, WORD_TYPE, four_words, shared_place
+from plait.dp.pairs.gpu_stripes import all_bits_if_equal, blend
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus, choice
 from plait.lang.compile import shared
@@ -132,20 +133,18 @@ def sweep_stripe(
     own = np.uint32(shared_place(profile) + np.uint32(4 * WORD) * np.uint32(lane))
     diagonal_in = query.left_h[row]
     h, f = np.int32(0), np.int32(0)
+    top = all_bits_if_equal(lane, 0)
     # Of the next column: what lane 0 is handed, and the code.
     ahead = above(step, query, memory, warp, stripe, np.int32(0))
     code = np.uint32(codes[np.uint64(start)])
     column = np.int32(-lane)
     for _ in range(columns + 31):
-        h, f = shuffle_up(h, 1), shuffle_up(f, 1)
-        if lane == 0:
-            h, f = ahead
+        h, f = blend(top, ahead[0], shuffle_up(h, 1)), blend(top, ahead[1], shuffle_up(f, 1))
         here = np.uint32(own + code * np.uint32(STRIPE * WORD))
         following = np.int32(column + 1)
         if np.uint32(following) < np.uint32(columns):
             code = np.uint32(codes[np.uint64(start + following)])
-            if lane == 0:
-                ahead = above(step, query, memory, warp, stripe, following)
+            ahead = above(step, query, memory, warp, stripe, following)
         if np.uint32(column) < np.uint32(columns):
             diagonal = diagonal_in
             diagonal_in = h

@@ -72,13 +72,17 @@ def on_long_pair(find: Callable[[LongPair, TileSteps], R], steps: TileSteps, pai
     return find(pair, steps)
 
 
+def _worth(pair: LongPair) -> bool:
+    return bool(pair.costs.query.size * pair.costs.target.size >= _LEAST_CELLS)
+
+
 def _long(find: Callable[[LongPair, TileSteps], R], cuda: str) -> Problem[LongPair, R]:
     return Problem(
         "a long pair",
         cpu=lambda batch, target: on_long_pair(find, cpu_steps(target.threads), batch),
         reference=lambda batch, target: on_long_pair(find, reference_steps(), batch),
         cuda=cuda,
-        worth=lambda batch: batch.costs.query.size * batch.costs.target.size >= _LEAST_CELLS,
+        worth=_worth,
     )
 
 
@@ -120,6 +124,5 @@ K_BEST: Final[Problem[KBest, list[BestPath]]] = Problem(
     cpu=lambda batch, target: on_long_pair(partial(k_best, batch), cpu_steps(target.threads), batch.pair),
     reference=lambda batch, target: on_long_pair(partial(k_best, batch), reference_steps(), batch.pair),
     cuda="plait.dp.pairs.gpu_long:k_best_batch",
-    # Equal, but slower there: most of what is looked into is too small for a launch.
-    worth=lambda batch: False,
+    worth=lambda batch: batch.apart > 0 and _worth(batch.pair),
 )
