@@ -12,6 +12,8 @@ best of the repeats. CUDASW++4.0 reports 5.71 TCUPS on an H100.
 from __future__ import annotations
 
 import argparse
+import hashlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -266,26 +268,32 @@ def uniform(rng: np.random.Generator, devices: list[int], repeat: int) -> None:
         bench.resident(letters[:size], f"100,000 targets of 1,000, query {size:,}")
 
 
-def numbers_of(devices: list[int]) -> list[int]:
-    """1, 2, 4, .. devices, as far as there are so many."""
-    return [1 << k for k in range(len(devices).bit_length())]
+def on_some(number: int, command: list[str], **how: Any) -> Any:
+    """Run a command that sees so many of the devices."""
+    seen = os.environ | {"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(number)))}
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, env=seen, **how)
 
 
-def several_devices(bench: Bench, queries: list[Any]) -> None:
+def called(bench: Bench, queries: list[Any]) -> None:
+    """A search on all devices, as a call; a digest of the hits."""
+    result = bench.searched(queries, f"{len(queries)} queries of 352", "cuda:all", score_only=True)
+    hits = [(pair.target_name, pair.score) for own in result.hits for pair in own]
+    print(hashlib.sha256(repr(hits).encode()).hexdigest(), len(hits), flush=True)
+
+
+def several_devices(given: argparse.Namespace) -> None:
     """The same hits from 1, 2, 4, .. devices, and how much faster: calls, with everything but the start."""
-    alone, expected = 0.0, None
-    what = f"{len(queries)} queries of 352, 500 best"
-    named = [(f"q{k}", letters.tobytes().decode()) for k, letters in enumerate(queries)]
-    for number in numbers_of(bench.devices):
-        device = "cuda:" + ",".join(map(str, bench.devices[:number]))
-        how = SearchSettings(gap_open=11, gap_extend=1, device=device, evalue=None, score_only=True)
-        call = lambda how=how: search(named, bench.database, how)  # noqa: E731
-        call()
-        seconds, found = best_of(call, bench.repeat)
-        told(f"search {what} on {number} devices", seconds, found.cells)
-        alone, expected = alone or seconds, expected or found.to_arrow()
-        same = "OK" if found.to_arrow().equals(expected) else "WRONG"
+    alone, expected = 0.0, ""
+    number = 1
+    while number <= len(given.devices.split(",")):
+        own = [sys.executable, __file__, "--sequences", str(given.sequences), "--only", "called"]
+        line, digest = on_some(number, own).stdout.decode().splitlines()[-2:]
+        seconds = float(line.split()[-4])
+        alone, expected = alone or seconds, expected or digest
+        same = "OK" if digest == expected else "WRONG"
+        print(f"{number} devices: {line}")
         print(f"  {alone / seconds:.2f} times as fast as one; hits against one: {same}", flush=True)
+        number *= 2
 
 
 def commands(bench: Bench, queries: list[Any]) -> None:
@@ -296,20 +304,18 @@ def commands(bench: Bench, queries: list[Any]) -> None:
         database = bench.database
         write_fasta(place / "d.fa", [database.letters(k).encode() for k in range(len(database))])
         plait = [sys.executable, "-m", "plait", "search"]
-        run = partial(subprocess.run, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        run([*plait, "index", "d.fa", "-o", "d.plait"], cwd=place)
+        on_some(1, [*plait, "index", "d.fa", "-o", "d.plait"], cwd=place)
         cells = sum(letters.size for letters in queries) * bench.residues
-        alone, expected = 0.0, b""
-        for number in numbers_of(bench.devices):
-            device = "cuda:" + ",".join(map(str, bench.devices[:number]))
-            command = [*plait, "q.fa", "d.plait", "-o", "out.m8", "--device", device, "--gap-open", "11"]
-            call = partial(run, [*command, "--score-only"], cwd=place)
-            seconds, _ = best_of(call, 2)
+        alone, expected, number = 0.0, b"", 1
+        while number <= len(bench.devices):
+            command = [*plait, "q.fa", "d.plait", "-o", "out.tsv", "--device", "cuda:all", "--score-only"]
+            seconds, _ = best_of(partial(on_some, number, command, cwd=place), 3)
             told(f"command, {len(queries)} queries of 352 on {number} devices", seconds, cells)
-            found = (place / "out.m8").read_bytes()
+            found = (place / "out.tsv").read_bytes()
             alone, expected = alone or seconds, expected or found
             same = "OK" if found == expected else "WRONG"
             print(f"  {alone / seconds:.2f} times as fast as one; table against one: {same}", flush=True)
+            number *= 2
 
 
 def write_fasta(path: Path, sequences: list[Any]) -> None:
@@ -364,8 +370,10 @@ def main() -> None:
         ("search", lambda: bench.searched(many, "20 queries of 352, scores only", name, score_only=True)),
     ]
     if len(devices) > 1:
-        works.append(("devices", lambda: several_devices(bench, more)))
+        works.append(("devices", lambda: several_devices(given)))
         works.append(("commands", lambda: commands(bench, more)))
+    if given.only == "called":
+        works.append(("called", lambda: called(bench, more)))
     if not given.quick:
         works += [
             ("resident", lambda: bench.resident(queries[2], "query 50,000")),
