@@ -393,9 +393,8 @@ def _barred(source: Any, barred: Sequence[NDArray[np.int64]], tile: Tile, limits
     return Barred(source, rows[inside] - tile.row, columns[inside] - tile.column, marks)
 
 
-#: From a tile that is cut, where the next one may be; these are cut ahead. What threads would do ahead for
-#: tiles with choices takes the interpreter longer than the walk takes without it.
-_BEFORE = ((1, 1), (1, 0), (0, 1))
+#: Tiles that are made ready ahead: more take the interpreter longer than they save.
+_AHEAD = 3
 
 
 class _Ready(NamedTuple):
@@ -486,23 +485,31 @@ class _Ahead:
         grid = self.sweep.grid
         i, j = grid.place(row, column)
         found = self.waiting.pop((i, j), None)
-        tile = grid.tile(i, j)
-        if self.pool is not None and not self._fits(tile):
-            self._look_ahead(self.pool, i, j)
+        if self.pool is not None:
+            self._look_ahead(self.pool, row, column)
         if found is not None:
             return found.result()
+        tile = grid.tile(i, j)
         part_of = partial(self._make, self.pair, i, j, tile._replace(row_end=row + 1, column_end=column + 1))
         if self.kept is None:
             return part_of()
         return self.kept.take(self.sweep, (i, j), part_of, partial(self._make, self.pair, i, j, tile))
 
-    def _look_ahead(self, pool: _Pool, i: int, j: int) -> None:
-        wanted = [(i - a, j - b) for a, b in _BEFORE]
+    def _look_ahead(self, pool: _Pool, row: int, column: int) -> None:
+        """Make the tiles ready that the walk comes to if it stays on its diagonal."""
+        grid, wanted = self.sweep.grid, []
+        for _ in range(_AHEAD):
+            tile = grid.tile(*grid.place(row, column))
+            step = min(row - tile.row, column - tile.column) + 1
+            row, column = row - step, column - step
+            if row < grid.region.row or column < grid.region.column:
+                break
+            wanted.append(grid.place(row, column))
         for place in set(self.waiting) - set(wanted):
             self.waiting.pop(place).cancel()
         for place in wanted:
-            if min(place) >= 0 and place not in self.waiting:
-                tile = self.sweep.grid.tile(*place)
+            if place not in self.waiting:
+                tile = grid.tile(*place)
                 self.waiting[place] = pool.threads.submit(self._make, self.pair_ahead, *place, tile)
 
     def _fits(self, tile: Tile) -> bool:
@@ -586,7 +593,7 @@ class Walk:
         if self.steps.many is None or self.steps.threads < 2:
             yield None
             return
-        pool = _Pool(min(self.steps.threads, len(_BEFORE)))
+        pool = _Pool(min(self.steps.threads, _AHEAD))
         try:
             yield pool
         finally:
