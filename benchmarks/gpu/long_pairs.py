@@ -1,7 +1,7 @@
 """Very long pairs on GPUs: alignments checked against those of the CPU, then timed.
 
     python benchmarks/gpu/long_pairs.py [--device cuda] [--check 50000] [--all] [--scores] [--json OUT.json]
-        [--sizes 1000000x1000000,4600000x4900000] [--fasta QUERY.fa TARGET.fa]
+        [--sizes 1000000x1000000,4600000x4900000] [--fasta QUERY.fa TARGET.fa] [--best 200000x400000]
 
 Pairs are drawn: a random genome, and a relative with substitutions, short insertions and deletions, a piece
 moved, a piece turned round, and, where it is to be longer, a piece that the other lacks. With --fasta the
@@ -141,7 +141,7 @@ def timed(
 
 
 def several(options: argparse.Namespace) -> None:
-    """The k best of pairs of which half is alike, or nothing: those of the CPU, and seconds beside a score."""
+    """The 200 best of pairs of which half is alike, or nothing: the CPU's, and seconds beside a score."""
     rows, columns = map(int, options.best.split("x"))
     for alike in (False, True):
         rng = np.random.default_rng(3)
