@@ -500,8 +500,12 @@ class Ranking:
         self._size = 0
 
     def add(self, found: Found) -> None:
-        """Offer some targets; of one that is offered again, the best score counts."""
+        """Offer some targets, each once; of one that is offered again later, the best score counts."""
         found = found.take(found.scores >= self.floor)
+        over = len(found.records) - self.most
+        if over >= 0:
+            # So many targets are known, of which none is offered twice at a time.
+            self.floor = int(np.partition(found.scores, over)[over])
         self._kept.append(found)
         self._size += len(found.records)
         if self._size > self.most + _PENDING:

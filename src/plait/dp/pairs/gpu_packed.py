@@ -6,6 +6,7 @@ With DPX instructions where there are any. First what a thread does, then how ta
 from __future__ import annotations
 
 import functools
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -712,6 +713,7 @@ class PackedQuery:
         gain = int(np.maximum(scores.max(axis=1), 0)[self.codes].sum()) if self.codes.size else 0
         self.span = longest_span(self.codes.size, gain, self.gap_open, self.gap_extend)
         self._profiles: dict[Shape, NDArray[np.int32]] = {}
+        self._lock = threading.Lock()
 
     @property
     def costs(self) -> Costs:
@@ -726,9 +728,11 @@ class PackedQuery:
         Rows after the last one of the query, which fill up the shape, have scores that nothing comes of. Made
         once for a shape: it serves all parts of a database.
         """
-        if shape not in self._profiles:
-            self._profiles[shape] = self._made_profile(shape)
-        return self._profiles[shape]
+        # Threads of all parts ask for it at the same time.
+        with self._lock:
+            if shape not in self._profiles:
+                self._profiles[shape] = self._made_profile(shape)
+            return self._profiles[shape]
 
     def _made_profile(self, shape: Shape) -> NDArray[np.int32]:
         chunks = -(-shape.rows // 8)
