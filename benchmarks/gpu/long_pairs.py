@@ -1,7 +1,7 @@
 """Very long pairs on GPUs: alignments checked against those of the CPU, then timed.
 
     python benchmarks/gpu/long_pairs.py [--device cuda] [--check 50000] [--all] [--scores] [--json OUT.json]
-        [--sizes 1000000x1000000,4600000x4900000] [--fasta QUERY.fa TARGET.fa]
+        [--sizes 1000000x1000000,4600000x4900000] [--fasta QUERY.fa TARGET.fa] [--best 200000x400000]
 
 Pairs are drawn: a random genome, and a relative with substitutions, short insertions and deletions, a piece
 moved, a piece turned round, and, where it is to be longer, a piece that the other lacks. With --fasta the
@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from support.alignment import rescore
+from support.alignment_batches import rescore
 
-from plait.align import align, score
+from plait.align import align, local_best, score
 from plait.devices.target import resolve
 
 LETTERS = np.frombuffer(b"ACGT", np.uint8)
@@ -140,6 +140,33 @@ def timed(
     return told
 
 
+def several(options: argparse.Namespace) -> None:
+    """The 200 best of pairs of which half is alike, or nothing: the CPU's, and seconds beside a score."""
+    rows, columns = map(int, options.best.split("x"))
+    for alike in (False, True):
+        rng = np.random.default_rng(3)
+        query, target = rng.integers(0, 4, rows), rng.integers(0, 4, columns)
+        if alike:
+            part = query[: rows // 2].copy()
+            changed = rng.random(part.size) < 0.1
+            part[changed] = rng.integers(0, 4, int(changed.sum()))
+            target[columns // 4 :][: part.size] = part
+        pair = LETTERS[query].tobytes(), LETTERS[target].tobytes()
+        how: dict[str, Any] = {"kind": "dna", **AFFINE}
+        found, seconds = {}, {}
+        for device in (options.device, "cpu"):
+            local_best(*pair, 200, device=device, **how)
+            start = time.perf_counter()
+            found[device] = local_best(*pair, 200, device=device, **how)
+            seconds[device] = round(time.perf_counter() - start, 3)
+        start = time.perf_counter()
+        best = score(*pair, mode="local", device=options.device, **how)
+        told = {"best": options.best, "alike": alike, "score": best, "seconds_of_200": seconds}
+        told["score_seconds"] = round(time.perf_counter() - start, 3)
+        told["same"] = found["cpu"] == found[options.device] and found["cpu"][0].score == best
+        print(json.dumps(told), flush=True)
+
+
 def pairs(options: argparse.Namespace) -> dict[str, tuple[bytes, bytes]]:
     """The pairs that are timed, by name."""
     made = {}
@@ -170,10 +197,13 @@ def main() -> None:
     parser.add_argument("--fasta", type=Path, nargs=2)
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--scores", action="store_true", help="leave out the alignments")
+    parser.add_argument("--best", help="rows x columns of pairs of which the 200 best are looked for")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     print(json.dumps(facts()), flush=True)
     different = check(options.check, options.device) if options.check else 0
+    if options.best:
+        several(options)
     small = relatives(20_000, 20_000, 1)
     for mode, costs in hows(0, everything=True):
         align(*small, device=options.device, mode=mode, kind="dna", **costs)  # type: ignore[arg-type]

@@ -12,9 +12,15 @@ best of the repeats. CUDASW++4.0 reports 5.71 TCUPS on an H100.
 from __future__ import annotations
 
 import argparse
+import hashlib
+import os
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +36,7 @@ from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
 from plait.dp.pairs import gpu_search as cuda_search
 from plait.dp.pairs import gpu_search as cuda_search_slots
-from plait.dp.pairs.blocks import BlockBatch, TargetBlocks
+from plait.dp.pairs.blocks import BestBatch, BlockBatch, TargetBlocks, best_of_scores
 from plait.dp.pairs.gpu_packed import PackedTargets, packed_scores
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.pairs.launches import BLOCK_SCORES
@@ -153,20 +159,20 @@ class Bench:
 
     def resident(self, letters: Any, what: str) -> None:
         """Kernel alone: all targets are on the device."""
-        query = cuda_search_slots.QueryForms(self.query(letters), self.database.longest).packed()
+        query = cuda_search_slots.QueryForms(self.query(letters), self.database.longest).packed
         lengths = self.database.lengths.ravel()
         offsets = np.concatenate([[0], np.cumsum(lengths[lengths > 0])]).astype(np.int64)
         slot = cuda_search_slots.SearchSlot()
         sent = slot.send(self.blocks, np.flatnonzero(lengths), 1 << 23)
         stream = slot.stream
         targets = PackedTargets(sent.texts.codes, offsets, slot)
-        out = cuda.device_array(offsets.size - 1, np.int32)
-        packed_scores(query, targets, out)
+        out = cuda.device_array((1, offsets.size - 1), np.int32)
+        packed_scores([query], targets, out)
         stream.synchronize()
         begin, end = cuda.event(), cuda.event()
         begin.record(stream)
         for _ in range(self.repeat):
-            packed_scores(query, targets, out)
+            packed_scores([query], targets, out)
         end.record(stream)
         end.synchronize()
         seconds = begin.elapsed_time(end) / 1e3 / self.repeat
@@ -180,6 +186,18 @@ class Bench:
         call()
         seconds, _ = best_of(call, repeat or self.repeat)
         told(f"scores with transfer, {what}", seconds, sum(q.size for q in queries) * self.residues)
+
+    def best(self, queries: list[Any], what: str) -> None:
+        """The best 500 of each query, found on the device, against all scores."""
+        own = [self.query(letters) for letters in queries]
+        batch = BestBatch(own, self.blocks, [30] * len(own), 500)
+        call = lambda: cuda_search.best_batch(batch, CudaTarget(self.devices))  # noqa: E731
+        found = call()
+        wanted = best_of_scores(scores(self.devices, own, self.blocks), batch)
+        same = all(np.array_equal(a, b) for a, b in zip(sum(found, ()), sum(wanted, ()), strict=True))
+        print(f"check best of {len(own)} queries: {'OK' if same else 'WRONG'}", flush=True)
+        seconds, _ = best_of(call, self.repeat)
+        told(f"best with transfer, {what}", seconds, sum(q.size for q in queries) * self.residues)
 
     def streamed(self, queries: list[Any], residues: int, what: str) -> None:
         """As if the device were small: parts of so many residues."""
@@ -206,12 +224,12 @@ class Bench:
 
 def without_packed(call: Callable[[], Any]) -> Any:
     """Call with 32 bits for all targets."""
-    kept = cuda_search_slots.QueryForms.packed
-    cuda_search_slots.QueryForms.packed = lambda self: None  # type: ignore[method-assign]
+    kept: Any = cuda_search._FORMS, vars(cuda_search.QueryForms)["packed"]
+    cuda_search._FORMS, cuda_search.QueryForms.packed = cuda_search._Forms(), None
     try:
         return call()
     finally:
-        cuda_search_slots.QueryForms.packed = kept  # type: ignore[method-assign]
+        cuda_search._FORMS, cuda_search.QueryForms.packed = kept
 
 
 def attempt(what: str, call: Callable[[], Any]) -> None:
@@ -250,22 +268,61 @@ def uniform(rng: np.random.Generator, devices: list[int], repeat: int) -> None:
         bench.resident(letters[:size], f"100,000 targets of 1,000, query {size:,}")
 
 
-def several_devices(bench: Bench, queries: list[Any]) -> None:
-    """The same scores from 1, 2, 4, .. devices, and how much faster."""
-    own = [bench.query(letters) for letters in queries]
-    devices = bench.devices
-    cells = sum(letters.size for letters in queries) * bench.residues
-    alone, expected = 0.0, []
+def on_some(number: int, command: list[str], **how: Any) -> Any:
+    """Run a command that sees so many of the devices."""
+    seen = os.environ | {"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(number)))}
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, env=seen, **how)
+
+
+def called(bench: Bench, queries: list[Any]) -> None:
+    """A search on all devices, as a call; a digest of the hits."""
+    result = bench.searched(queries, f"{len(queries)} queries of 352", "cuda:all", score_only=True)
+    hits = [(pair.target_name, pair.score) for own in result.hits for pair in own]
+    print(hashlib.sha256(repr(hits).encode()).hexdigest(), len(hits), flush=True)
+
+
+def several_devices(given: argparse.Namespace) -> None:
+    """The same hits from 1, 2, 4, .. devices, and how much faster: calls, with everything but the start."""
+    alone, expected = 0.0, ""
     number = 1
-    while number <= len(devices):
-        some = devices[:number]
-        scores(some, own, bench.blocks)
-        seconds, found = best_of(lambda some=some: scores(some, own, bench.blocks), bench.repeat)
-        told(f"scores with transfer, {len(queries)} queries of 352 on {number} devices", seconds, cells)
-        alone, expected = alone or seconds, expected or found
-        same = "OK" if all(map(np.array_equal, found, expected)) else "WRONG"
-        print(f"  {alone / seconds:.2f} times as fast as one; against one: {same}", flush=True)
+    while number <= len(given.devices.split(",")):
+        own = [sys.executable, __file__, "--sequences", str(given.sequences), "--only", "called"]
+        line, digest = on_some(number, own).stdout.decode().splitlines()[-2:]
+        seconds = float(line.split()[-4])
+        alone, expected = alone or seconds, expected or digest
+        same = "OK" if digest == expected else "WRONG"
+        print(f"{number} devices: {line}")
+        print(f"  {alone / seconds:.2f} times as fast as one; hits against one: {same}", flush=True)
         number *= 2
+
+
+def commands(bench: Bench, queries: list[Any]) -> None:
+    """Whole commands, from files to a table, on 1, 2, 4, .. devices."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        write_fasta(place / "q.fa", queries)
+        database = bench.database
+        write_fasta(place / "d.fa", [database.letters(k).encode() for k in range(len(database))])
+        plait = [sys.executable, "-m", "plait", "search"]
+        on_some(1, [*plait, "index", "d.fa", "-o", "d.plait"], cwd=place)
+        cells = sum(letters.size for letters in queries) * bench.residues
+        alone, expected, number = 0.0, b"", 1
+        while number <= len(bench.devices):
+            command = [*plait, "q.fa", "d.plait", "-o", "out.tsv", "--device", "cuda:all", "--score-only"]
+            seconds, _ = best_of(partial(on_some, number, command, cwd=place), 3)
+            told(f"command, {len(queries)} queries of 352 on {number} devices", seconds, cells)
+            found = (place / "out.tsv").read_bytes()
+            alone, expected = alone or seconds, expected or found
+            same = "OK" if found == expected else "WRONG"
+            print(f"  {alone / seconds:.2f} times as fast as one; table against one: {same}", flush=True)
+            number *= 2
+
+
+def write_fasta(path: Path, sequences: list[Any]) -> None:
+    """Records s0, s1, .."""
+    with path.open("wb") as file:
+        for number, letters in enumerate(sequences):
+            file.write(b">s%d\n%s\n" % (number, bytes(letters)))
 
 
 def main() -> None:
@@ -281,7 +338,8 @@ def main() -> None:
     devices = [int(number) for number in given.devices.split(",")]
     rng = np.random.default_rng(given.seed)
     queries = [drawn(rng, size) for size in (352, 5_000, 50_000)]
-    many = [drawn(rng, 352) for _ in range(20)]
+    many = [drawn(rng, 352) for _ in range(200)]
+    more, many = many, many[:20]
     start = time.perf_counter()
     database = make_database(rng, given.sequences, queries)
     print(
@@ -303,15 +361,19 @@ def main() -> None:
         ("resident", lambda: bench.resident(queries[0], "query 352")),
         ("transfer", lambda: bench.with_transfer(queries[:1], "query 352")),
         ("transfer", lambda: bench.with_transfer(many, "20 queries of 352")),
+        ("best", lambda: bench.best(many, "20 queries of 352")),
         ("resident", lambda: bench.resident(queries[1], "query 5,000")),
         ("uniform", lambda: uniform(rng, devices, given.repeat)),
         ("streamed", lambda: bench.streamed(many, 1 << 24, "20 queries of 352")),
         ("wide", lambda: without_packed(lambda: bench.with_transfer(queries[:1], "32 bits, query 352", 2))),
         ("DNA", lambda: dna(rng, devices, given.repeat)),
-        ("search", lambda: bench.searched(many, "20 queries of 352, scores only", name, align=False)),
+        ("search", lambda: bench.searched(many, "20 queries of 352, scores only", name, score_only=True)),
     ]
     if len(devices) > 1:
-        works.append(("devices", lambda: several_devices(bench, many)))
+        works.append(("devices", lambda: several_devices(given)))
+        works.append(("commands", lambda: commands(bench, more)))
+    if given.only == "called":
+        works.append(("called", lambda: called(bench, more)))
     if not given.quick:
         works += [
             ("resident", lambda: bench.resident(queries[2], "query 50,000")),

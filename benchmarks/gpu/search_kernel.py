@@ -31,7 +31,14 @@ from plait.align.sweeps import LOCAL
 from plait.devices.cuda import cuda
 from plait.devices.cuda_devices import SlotArrays
 from plait.devices.target import CpuTarget
-from plait.dp.pairs.gpu_packed import PackedQuery, PackedTargets, packed_scores, scores_in_shape, shape_for
+from plait.dp.pairs.gpu_packed import (
+    PackedQuery,
+    PackedTargets,
+    cleared,
+    packed_scores,
+    scores_in_shape,
+    shape_for,
+)
 from plait.lang.packed import PACKED_LIMIT
 
 LONGEST = 35_213
@@ -39,6 +46,8 @@ LONGEST = 35_213
 OPERATIONS = 3.5
 #: Lengths of queries; each makes a kernel, which takes some seconds to compile the first time.
 LENGTHS = (5000, 128, 1408, 64, 768)
+#: Queries of a launch.
+TOGETHER = 4
 
 
 def lengths_like_proteins(rng: np.random.Generator, count: int) -> Any:
@@ -88,19 +97,19 @@ def check(
     related(rng, query, codes, offsets, letters)
     sweep = PairSweep(scoring=scoring, free=LOCAL, target=CpuTarget())
     want = sweep.score_many(query, CodeList(codes, offsets))
-    out = cuda.device_array(lengths.size, np.int32)
+    out = cuda.device_array((1, lengths.size), np.int32)
     form = PackedQuery(query, table_of(scoring), scoring.gap_open, scoring.gap_extend)
     memory = SlotArrays()
     targets = PackedTargets(memory.upload("codes", codes), offsets, memory)
     shape = shape_for(form, targets if many is None else many)
-    scores_in_shape(shape, form, targets, out)
-    found = out.copy_to_host()
-    wrong = np.flatnonzero(found != np.where(want < PACKED_LIMIT, want, -1))
+    scores_in_shape(shape, [form], targets, out, ([0], cleared(out, targets)))
+    found = out.copy_to_host()[0]
+    wrong = np.flatnonzero(np.minimum(found, PACKED_LIMIT) != np.minimum(want, PACKED_LIMIT))
     if wrong.size:
         raise SystemExit(
             f"query of {length}: target {wrong[0]} scores {found[wrong[0]]}, not {want[wrong[0]]}"
         )
-    redone = int((found < 0).sum())
+    redone = int((found >= PACKED_LIMIT).sum())
     print(f"query of {length:5d}, {lengths.size} targets: OK, best {want.max()}, {redone} not exact")
 
 
@@ -137,26 +146,30 @@ class Timing:
             taken = time.perf_counter() - start
         rate = codes.size / taken / 1e9
         print(f"layout of {codes.size / 1e6:.0f} million residues: {taken:.4f} s, {rate:.1f} GB/s")
-        self.out = cuda.device_array(lengths.size, np.int32)
+        self.out = cuda.device_array((TOGETHER, lengths.size), np.int32)
         device = cuda.get_current_device()
         self.multiprocessors = device.MULTIPROCESSOR_COUNT
 
-    def run(self, what: str, length: int) -> None:
-        """Time a query, and print a line."""
-        query = self.rng.integers(0, self.letters, length, dtype=np.uint8)
-        form = PackedQuery(query, table_of(self.scoring), self.scoring.gap_open, self.scoring.gap_extend)
-        call = lambda: packed_scores(form, self.targets, self.out)  # noqa: E731
-        seconds = seconds_of(call, self.repeat, self.stream)
+    def run(self, what: str, length: int, count: int = TOGETHER) -> None:
+        """Time queries that are launched together, and print a line."""
+        queries = self.rng.integers(0, self.letters, (count, length), dtype=np.uint8)
+        scoring = self.scoring
+        forms = [
+            PackedQuery(query, table_of(scoring), scoring.gap_open, scoring.gap_extend) for query in queries
+        ]
+        call = lambda: packed_scores(forms, self.targets, self.out[:count])  # noqa: E731
+        seconds = seconds_of(call, self.repeat, self.stream) / count
         rate = length * self.targets.residues / seconds / 1e12
         # The clock is that under load.
-        for _ in range(int(0.4 / seconds) + 1):
+        for _ in range(int(0.4 / seconds / count) + 1):
             call()
         limit = self.multiprocessors * 64 * clock() * 2 / OPERATIONS / 1e12
         cuda.synchronize()
-        shape = shape_for(form, self.targets)
+        shape = shape_for(forms[0], self.targets)
         spread = f"{shape.threads} x {shape.rows} x {shape.stripes}"
         print(
-            f"{what:26s} {length:6d} {spread:12s} {seconds:8.4f} s {rate:7.3f} TCUPS {rate / limit:6.1%}",
+            f"{what:26s} {count} x {length:6d} {spread:12s} {seconds:8.4f} s {rate:7.3f} TCUPS "
+            f"{rate / limit:6.1%}",
             flush=True,
         )
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+import re
+import struct
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -36,11 +38,11 @@ if importlib.util.find_spec("numba_cuda") is None:
     )
 
 from support import cuda_build, cuda_examples
-from support.cuda_build import assemble, ptx_of_each
+from support.cuda_build import assemble, ptx_of_each, typeof
 from support.cuda_examples import examples_of
 
 from plait.devices import cuda
-from plait.devices.cuda import KERNELS, SIMULATED
+from plait.devices.cuda import KERNELS, SIMULATED, format_of
 from plait.lang.compile import closure
 
 if SIMULATED:
@@ -119,6 +121,11 @@ def test_it_compiles(name: str, number: int) -> None:
     for (major, minor), ptx in zip(CAPABILITIES, texts, strict=True):
         assert f".target sm_{major}{minor}" in ptx
         assert ".entry" in ptx
+        # What a launch says of the arguments is what the compiled kernel reads.
+        entry = ptx[ptx.index(".entry") :].partition(")")[0]
+        declared = [int(bits) // 8 for bits in re.findall(r"\.param \.[a-z](\d+)", entry)]
+        told = "".join(format_of(typeof(value)) for value in examples_of(kernel)[number])
+        assert declared == [struct.calcsize(letter) for letter in told]
         made = assemble(ptx, (major, minor), most)
         assert made.cubin.startswith(b"\x7fELF")
         assert 0 < made.registers <= (most or 255)

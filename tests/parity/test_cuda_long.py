@@ -244,6 +244,16 @@ def test_plan_covers_all_cells_and_keeps_to_its_limits(
         assert tile.cells <= max(CELLS_OF_A_LAUNCH * 132, rows * max(LEAST_COLUMNS, side))
     if devices > 1 and sizes[1] > 1_000_000:
         assert len({tile.column for tile in found}) >= devices
+    if devices > 1 and sizes[0] > 1_000_000:
+        # Every device has as many of a diagonal as the others.
+        assert len({tile.row for tile in found}) % devices == 0
+
+
+@pytest.mark.parametrize("wanted", [1, 200])
+def test_tiles_tell_how_low_the_last_of_the_best_can_be(wanted: int) -> None:
+    grid = plan_grid(Tile(0, 200_000, 0, 400_000), 1 << 34, H200, wanted)
+    # Those of one of four classes, between which others lie, see `plait.dp.pairs.kbest`.
+    assert (grid.rows.size // 2) * (grid.columns.size // 2) >= 4 * wanted - 3
 
 
 def test_plan_of_a_small_region_cuts_it() -> None:

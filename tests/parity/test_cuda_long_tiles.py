@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from plait.align import align, aligner, score
+from plait.align import align, aligner, local_best, score
 from plait.align import batches as whole_pairs
 from plait.devices import cuda_target
 from plait.devices.cuda_target import CudaTarget
@@ -23,10 +23,12 @@ from plait.dp.pairs import launches
 from plait.dp.pairs.launches import cpu_steps, on_long_pair
 from plait.dp.pairs.tiles import (
     Grid,
+    KeptTiles,
     LongPair,
     Tile,
     TileSteps,
     Visit,
+    Walk,
     align_long,
     cuts,
     edges_of,
@@ -52,7 +54,7 @@ class OnTheCpu:
     def serves(self, pair: LongPair, region: Tile) -> bool:
         return region.cells > 4 * SIDE * SIDE
 
-    def grid(self, region: Tile, checkpoint_limit: int) -> Grid:
+    def grid(self, region: Tile, checkpoint_limit: int, wanted: int) -> Grid:
         rows, columns = region.row_end - region.row, region.column_end - region.column
         side = SIDE if max(rows, columns) < 10 * SIDE else 5 * SIDE
         down, across = cuts(*region[:2], side), cuts(*region[2:], side)
@@ -130,6 +132,24 @@ def test_the_end_is_the_first_of_equally_good_ones(together: OnTheCpu) -> None:
 def test_nothing_alike_has_no_end(together: OnTheCpu) -> None:
     found = align("AC" * 200, "GT" * 300, mode="local", device="cpu", kind="dna")
     assert (found.score, found.cigar) == (0, "")
+
+
+def test_the_best_are_those_of_small_tiles(together: OnTheCpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many end near one another, and walks of later ones join those of earlier ones."""
+    how: dict[str, Any] = {"kind": "dna", "gap_open": 5, "gap_extend": 2, "device": "cpu"}
+    joined: list[bool] = []
+    follow = Walk._follow
+
+    def counted(walk: Walk, kept: KeptTiles) -> bool:
+        joined.append(follow(walk, kept))
+        return joined[-1]
+
+    monkeypatch.setattr(Walk, "_follow", counted)
+    found = local_best(*pair(3), 60, apart=3, **how)
+    assert together.swept and sum(joined) > 30
+    monkeypatch.setattr(Walk, "_follow", lambda walk, kept: False)
+    together.serves = lambda pair, region: False  # type: ignore[method-assign]
+    assert local_best(*pair(3), 60, apart=3, **how) == found
 
 
 def test_some_memory_is_free() -> None:

@@ -28,6 +28,7 @@ from plait.dp.pairs.gpu_packed import (
     PackedQuery,
     PackedTargets,
     Shape,
+    cleared,
     longest_span,
     packed_bytes,
     packed_scores,
@@ -87,16 +88,22 @@ def check(
     shape: Shape | None, query: Any, targets: tuple[Any, Any], table: Any, costs: tuple[int, int]
 ) -> None:
     codes, offsets = targets
-    out = cuda.to_device(np.full(max(offsets.size - 1, 1), 7, np.int32))[: offsets.size - 1]
-    form, held = PackedQuery(query, table, *costs), on_device(codes, offsets)
+    # The query twice, and between them one of the same shape.
+    queries = [query, query[::-1].copy(), query]
+    out = cuda.to_device(np.full((3, max(offsets.size - 1, 1)), 7, np.int32))[:, : offsets.size - 1]
+    forms, held = [PackedQuery(own, table, *costs) for own in queries], on_device(codes, offsets)
     if shape is None:
-        packed_scores(form, held, out)
+        packed_scores(forms, held, out)
+    elif shape.stripes == 1:
+        scores_in_shape(shape, forms, held, out, ([0, 1, 2], cleared(out, held)), block=64)
     else:
-        scores_in_shape(shape, form, held, out, block=64)
-    ends = itertools.pairwise(offsets)
-    want = np.array([score(query, codes[a:b], table, *costs) for a, b in ends], np.int32)
-    want[want >= 2048] = -1
-    assert np.array_equal(out.copy_to_host(), want)
+        counters = cleared(out, held)
+        for number in range(3):
+            scores_in_shape(shape, forms[number : number + 1], held, out, ([number], counters), block=64)
+    for own, found in zip(queries, out.copy_to_host(), strict=True):
+        ends = itertools.pairwise(offsets)
+        want = np.array([score(own, codes[a:b], table, *costs) for a, b in ends], np.int32)
+        assert np.array_equal(np.minimum(found, 2048), np.minimum(want, 2048))
 
 
 class TestScores:
@@ -216,9 +223,9 @@ class TestReal:
         table[: len(scoring.matrix.scores), : len(scoring.matrix.scores)] = scoring.matrix.scores
         sweep = PairSweep(scoring=scoring, free=LOCAL, target=CpuTarget())
         want = sweep.score_many(query, CodeList(codes, offsets))
-        out = cuda.device_array(lengths.size, np.int32)
-        scores_in_shape(shape, PackedQuery(query, table, 11, 1), on_device(codes, offsets), out)
-        assert np.array_equal(out.copy_to_host(), np.where(want < 2048, want, -1))
+        out, held = cuda.device_array((1, lengths.size), np.int32), on_device(codes, offsets)
+        scores_in_shape(shape, [PackedQuery(query, table, 11, 1)], held, out, ([0], cleared(out, held)))
+        assert np.array_equal(np.minimum(out.copy_to_host()[0], 2048), np.minimum(want, 2048))
 
 
 class TestPlan:
@@ -291,4 +298,4 @@ class TestQueries:
         query = PackedQuery(np.zeros(3, np.uint8), some_table(1), -1, 1)
         nothing: Any = None
         with pytest.raises(Unsupported, match="gaps that are worth something"):
-            packed_scores(query, nothing, nothing)
+            packed_scores([query], nothing, nothing)

@@ -18,7 +18,7 @@ from plait.align.scoring import free_ends_of
 from plait.align.settings import SearchSettings
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
-from plait.dp.pairs.blocks import BlockBatch, TargetBlocks, arrange, packed_columns
+from plait.dp.pairs.blocks import BestBatch, BlockBatch, TargetBlocks, arrange, packed_columns
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.pairs.launches import BLOCK_SCORES
 from plait.dp.pairs.lists import FreeEnds
@@ -90,9 +90,10 @@ def on_gpu(
 @pytest.fixture
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """32 bits for all scores."""
-    from plait.dp.pairs.gpu_search import QueryForms
+    from plait.dp.pairs import gpu_search as cuda_search
 
-    monkeypatch.setattr(QueryForms, "packed", lambda self: None)
+    monkeypatch.setattr(cuda_search.QueryForms, "packed", None)
+    monkeypatch.setattr(cuda_search, "_FORMS", cuda_search._Forms())
 
 
 LOCAL_CASES = {
@@ -170,6 +171,29 @@ class TestSmall:
         for query, scores in zip((case.query, other.query), found, strict=True):
             expected = on_cpu(query, case.blocks)
             assert np.array_equal(scores.ravel()[:200], expected.ravel()[:200])
+
+    @pytest.mark.parametrize("least", [1, 9, 5000])
+    @pytest.mark.parametrize("room", [0, 20])
+    def test_the_best_are_those_of_all_scores(
+        self, monkeypatch: pytest.MonkeyPatch, least: int, room: int
+    ) -> None:
+        """Two launches, ties of the last of the best with and without room, and scores of 32 bits."""
+        from plait.dp.pairs import gpu_search as cuda_search
+
+        monkeypatch.setattr(cuda_search, "_TOGETHER", 2)
+        monkeypatch.setattr(cuda_search, "_TIED", room)
+        case = Case(7, [k % 9 for k in range(70)], letters=4, copies=3)
+        queries = [Case(rows, [1], letters=4, seed=rows).query for rows in (7, 3)]
+        queries.append(Case(5, [1], letters=4, scale=900).query)
+        batch = BestBatch(queries, case.blocks, [least, 1, least], 4)
+        found = cuda_search.best_batch(batch, CudaTarget([0]))
+        for own, best in zip(queries, found, strict=True):
+            scores = on_cpu(own, case.blocks).ravel()
+            floor = 1 if own is queries[1] else least
+            floor = max(floor, int(np.sort(scores[case.blocks.lengths.ravel() > 0])[-4]))
+            wanted = np.flatnonzero((scores >= floor) & (case.blocks.lengths.ravel() > 0))
+            assert best.lanes.tolist() == wanted.tolist()
+            assert best.scores.tolist() == scores[wanted].tolist()
 
     def test_a_slot_is_offered_to_all_who_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """One waits for another device, and must not be the only one who is told."""

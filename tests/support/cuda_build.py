@@ -16,6 +16,8 @@ import numba
 
 from plait.devices.cuda import CudaKernel, cuda, teach
 
+typeof = numba.typeof
+
 
 class Assembled(NamedTuple):
     """A kernel as machine code (`cubin`), and what it takes.
@@ -50,7 +52,7 @@ def ptx_of_each(
 ) -> list[str]:
     """The same for several capabilities; types are inferred once where the code is the same for all."""
     teach()
-    kinds = tuple(numba.typeof(value) for value in arguments)
+    kinds = tuple(map(typeof, arguments))
     # The number of registers is for the assembler.
     options = {name: value for name, value in kernel.options.items() if name != "max_registers"}
     found: dict[tuple[int, int], str] = {}

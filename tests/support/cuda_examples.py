@@ -42,15 +42,16 @@ _WORDS, _LONGS, _OCTETS, _WEIGHTS = (
 def _packed() -> Arguments:
     costs = gpu_packed.Costs(AffineGap(IntegerStep(_NUMBER), IntegerStep(_NUMBER)), _NUMBER)
     pieces, numbers = np.zeros((1, 3), np.int32), (_NUMBER, _NUMBER, np.int32(1))
-    return [(*_LAYOUT, pieces, *numbers, _WORDS, costs, _WORDS, _WORDS)]
+    return [(*_LAYOUT, pieces, *numbers, _WORDS, costs, _WORDS, _TABLE, _TABLE)]
 
 
 def _striped() -> Arguments:
     costs = gpu_packed.Costs(AffineGap(IntegerStep(_NUMBER), IntegerStep(_NUMBER)), _NUMBER)
-    return [(*_LAYOUT, np.int32(2), np.int32(1), _WORDS, costs, _WORDS, _WORDS, _WORDS)]
+    return [(*_LAYOUT, np.int32(2), np.int32(1), _WORDS, costs, _WORDS, _NUMBER, _TABLE, _TABLE)]
 
 
 _LAYOUT = np.zeros(4, np.uint16), _LONGS, _WORDS, _WORDS
+_TABLE = np.zeros((2, 2), np.int32)
 
 
 def _bundle() -> Arguments:
@@ -62,8 +63,12 @@ def _wide() -> Arguments:
     query = gpu_wide.WideQuery(_WORD, _WORD, _WORD, _WORD, _WORD, _NUMBER, _NUMBER)
     texts = gpu_wide.DeviceTexts(_OCTETS, np.zeros(2, np.int64))
     memory = gpu_wide.WideMemory(wide, wide, _WORD)
-    rest = (MaxPlus(_NUMBER, _NUMBER), query, texts, _WORD, memory, _WORD)
-    return [(AffineGap(_NUMBER, _NUMBER), *rest), (LinearGap(_NUMBER), *rest)]
+    local, free = MaxPlus(_NUMBER, _NUMBER), SaturatingMaxPlus(_NUMBER, _NUMBER)
+    rest = (query, texts, _WORD, memory, _WORD)
+    return [
+        (AffineGap(_NUMBER, _NUMBER), (local, free), *rest),
+        (LinearGap(_NUMBER), (free, free), *rest),
+    ]
 
 
 def _untangle() -> Arguments:
@@ -156,8 +161,8 @@ _EXAMPLES: dict[str, Callable[[], Arguments]] = {
     **{kernel.name: _packed for kernel in _PACKED},
     _STRIPED.name: _striped,
     gpu_packed.bundle.name: _bundle,
-    gpu_packed.clear.name: lambda: [(_WORDS, _NUMBER, _WORDS)],
-    gpu_packed.flag.name: lambda: [(_WORDS, _NUMBER)],
+    gpu_packed.clear.name: lambda: [(_TABLE, _TABLE)],
+    gpu_search.find_best.name: lambda: [(_TABLE, _WORDS, _NUMBER, _TABLE, _TABLE, _TABLE)],
     gpu_search.untangle.name: _untangle,
     gpu_wide.wide_scores.name: _wide,
     gpu_stripes.sweep_stripes.name: _stripes,

@@ -22,6 +22,7 @@ from plait.align.sweeps import (
     LOCAL,
     FastaSource,
     Found,
+    PackedSource,
     Ranking,
     distinct,
     lone_lanes,
@@ -50,6 +51,19 @@ def database(path: Path, kind: Any = "protein") -> SequenceDatabase:
 
 def found(rows: list[tuple[int, int, int]]) -> Found:
     return Found(*np.array(rows, np.int64).reshape(-1, 3).T)
+
+
+@pytest.mark.parametrize(("columns", "devices"), [(8, 1), (8, 3), (40, 4), (1 << 20, 2)])
+def test_packed_pieces_are_as_many_for_each_device(tmp_path: Path, columns: int, devices: int) -> None:
+    lines = "".join(f">s{k}\n{'ACDEFGHIKL' * (1 + k % 3)}\n" for k in range(12 * BLOCK_LANES))
+    packed = database(write(tmp_path / "d.fa", lines))
+    shape = CPU_SHAPE._replace(database_bytes=columns * BLOCK_LANES, devices=devices)
+    chunks = list(PackedSource(packed, shape).chunks(make_scoring(None, 11, 1)))
+    records = np.concatenate([part.records.ravel() for chunk in chunks for part in chunk.parts])
+    assert np.sort(records).tolist() == list(range(12 * BLOCK_LANES))
+    assert sum(chunk.residues for chunk in chunks) == packed.residues and chunks[-1].share == 1
+    # Blocks are not cut.
+    assert len(chunks) % devices == 0 or len(chunks) == packed.blocks
 
 
 class TestRanking:

@@ -74,7 +74,7 @@ def install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Installs:
         driver: Driver | None, files: bool = True, visible: str | None = None, **versions: str | None
     ) -> None:
         cuda_driver._probe.cache_clear()
-        monkeypatch.setattr(cuda_driver, "_load", lambda: driver)
+        monkeypatch.setattr(cuda_driver, "load_driver", lambda: driver)
         monkeypatch.setattr(cuda_driver.sys, "platform", "linux")
         place = tmp_path / "nvidiactl"
         if files:
@@ -178,7 +178,7 @@ def test_older_libraries_serve_an_older_driver(install: Installs) -> None:
 def test_a_fork_asks_again(install: Installs, monkeypatch: pytest.MonkeyPatch) -> None:
     install(Driver(H200))
     assert not probe().reason
-    monkeypatch.setattr(cuda_driver, "_load", lambda: Driver(status=3))
+    monkeypatch.setattr(cuda_driver, "load_driver", lambda: Driver(status=3))
     assert not probe().reason
     monkeypatch.setattr(cuda_driver.os, "getpid", lambda: -1)
     assert "forked" in probe().reason

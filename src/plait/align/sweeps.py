@@ -39,13 +39,14 @@ from plait.dp.pairs.blocks import (
     BLOCK_LANES,
     COLUMN_STEP,
     CPU_SHAPE,
+    BestBatch,
     BlockBatch,
     SweepShape,
     TargetBlocks,
     sweep_shape,
 )
 from plait.dp.pairs.inter_sequence import BlockQuery
-from plait.dp.pairs.launches import BLOCK_SCORES
+from plait.dp.pairs.launches import BEST_TARGETS, BLOCK_SCORES
 from plait.dp.pairs.lists import FreeEnds
 from plait.dp.pairs.rows import RowSweep, row_sweep
 from plait.errors import FormatError, InvalidInput
@@ -81,9 +82,7 @@ class TargetPart(NamedTuple):
 
     def between(self, first: int, last: int) -> TargetPart:
         """The blocks `first` to `last`, exclusive, without a copy."""
-        packed, first_columns, lengths = self.blocks
-        blocks = TargetBlocks(packed, first_columns[first : last + 1], lengths[first:last])
-        return TargetPart(blocks, self.records[first:last])
+        return TargetPart(self.blocks.between(first, last), self.records[first:last])
 
 
 class LoneTarget(NamedTuple):
@@ -220,9 +219,12 @@ class PackedSource:
         missing = matrix_columns(scoring, self.kind) == NO_CODE
         first_columns = database.first_columns
         done, first = 0, 0
+        columns, devices = int(first_columns[-1]), self._shape.devices
+        pieces = -(-columns * BLOCK_LANES // (self._shape.database_bytes * devices)) * devices
+        step = -(-columns // max(pieces, 1))
         while first < database.blocks:
-            most = first_columns[first] + self._shape.database_bytes // BLOCK_LANES
-            last = max(first + 1, int(np.searchsorted(first_columns, most, "right")) - 1)
+            most = first_columns[first] + step
+            last = min(max(first + 1, int(np.searchsorted(first_columns, most))), database.blocks)
             codes = database.columns(int(first_columns[first]), int(first_columns[last]))
             # Lanes must not be given any number.
             if int(codes.max(initial=0)) > PAD_CODE:
@@ -258,9 +260,6 @@ class PackedSource:
             expected="codes of residues",
             hint="the file was not written by plait: build it again with 'plait search index'",
         )
-
-    def keep(self, records: NDArray[np.int64]) -> None:
-        """Nothing to do: all of it stays at hand."""
 
     def entries(self, records: NDArray[np.int64]) -> Iterator[Entry]:
         """Some of the records."""
@@ -495,24 +494,28 @@ class Ranking:
     def __init__(self, most: int, least: int, tie_rule: TieRule = no_tie_rule) -> None:
         #: Lower scores need not be offered.
         self.floor = least
-        self._most = most
+        self.most = most
         self._tie_rule = tie_rule
         self._kept = [NOTHING]
         self._size = 0
 
     def add(self, found: Found) -> None:
-        """Offer some targets; of one that is offered again, the best score counts."""
+        """Offer some targets, each once; of one that is offered again later, the best score counts."""
         found = found.take(found.scores >= self.floor)
+        over = len(found.records) - self.most
+        if over >= 0:
+            # So many targets are known, of which none is offered twice at a time.
+            self.floor = int(np.partition(found.scores, over)[over])
         self._kept.append(found)
         self._size += len(found.records)
-        if self._size > self._most + _PENDING:
+        if self._size > self.most + _PENDING:
             self._sort_out()
 
     def worth_adding(self, found: Found) -> Found:
         """Those of some targets that may be among the best; others may be added meanwhile."""
         least = self.floor
         good = found.scores[found.scores >= least]
-        over = good.size - self._most
+        over = good.size - self.most
         if over > 0:
             least = np.partition(good, over)[over]
         return found.take(found.scores >= least)
@@ -539,14 +542,14 @@ class Ranking:
         found = Found(*(np.concatenate(columns) for columns in zip(*self._kept, strict=True)))
         order = np.lexsort((-found.scores, found.records))
         found = found.take(order[np.diff(found.records[order], prepend=-1) != 0])
-        over = len(found.records) - self._most
+        over = len(found.records) - self.most
         if over > 0:
             self.floor = int(np.partition(found.scores, over)[over])
             above = np.flatnonzero(found.scores > self.floor)
             equal = np.flatnonzero(found.scores == self.floor)
             tied = found.take(equal)
             order = np.lexsort((tied.records, self._ties(tied)))
-            found = found.take(np.concatenate([above, equal[order[: self._most - above.size]]]))
+            found = found.take(np.concatenate([above, equal[order[: self.most - above.size]]]))
         self._kept, self._size = [found], len(found.records)
         return found
 
@@ -724,7 +727,8 @@ class _Worker:
         queries = [self.queries[number] for number in task.queries]
         found: list[Found] = []
         if task.part is not None:
-            found = self._in_lanes(queries, task.part)
+            rankings = [self.rankings[number] for number in task.queries]
+            found = self._in_lanes(queries, rankings, task.part)
         elif task.lone is not None:
             found = [self._lone(query, task.lone) for query in queries]
         offers = zip(task.queries, found, strict=True)
@@ -732,7 +736,9 @@ class _Worker:
         rows = sum(query.codes.size for query in queries)
         return _Done(task, best, found if self.keep_all else (), task.residues * rows)
 
-    def _in_lanes(self, queries: Sequence[SearchQuery], part: TargetPart) -> list[Found]:
+    def _in_lanes(
+        self, queries: Sequence[SearchQuery], rankings: Sequence[Ranking], part: TargetPart
+    ) -> list[Found]:
         packed, first_columns, lengths = part.blocks
         # What is empty would score in other modes than local; it is never a hit.
         used = (part.records >= 0) & (lengths > 0)
@@ -745,9 +751,16 @@ class _Worker:
             ]
             return [self._one_by_one(query, part.records[used], codes) for query in queries]
         in_lanes = [query.in_lanes for query in queries if query.in_lanes is not None]
-        records, residues = part.records[used], lengths[used].astype(np.int64)
-        found = self._target(queries).launch(BLOCK_SCORES, BlockBatch(in_lanes, part.blocks))
-        return [Found(records, scores[used], residues) for scores in found]
+        target = self._target(queries)
+        if self.keep_all:
+            all_scores = target.launch(BLOCK_SCORES, BlockBatch(in_lanes, part.blocks))
+            records, residues = part.records[used], lengths[used].astype(np.int64)
+            return [Found(records, scores[used], residues) for scores in all_scores]
+        floors = [ranking.floor for ranking in rankings]
+        most = max(ranking.most for ranking in rankings)
+        best = target.launch(BEST_TARGETS, BestBatch(in_lanes, part.blocks, floors, most))
+        records, residues = part.records.ravel(), lengths.ravel().astype(np.int64)
+        return [Found(records[lanes], scores, residues[lanes]) for lanes, scores in best]
 
     def _target(self, queries: Sequence[SearchQuery]) -> Target:
         """What sweeps blocks: what GPUs keep of a query is for as many letters as sequences have."""
@@ -811,7 +824,8 @@ def sweep_all(
                 total = max(round(cells / share), cells) if share else 0
                 progress(CellProgress(swept + cells, swept + total))
             if task.last:
-                wanted = [NOTHING.records, *(ranking.records() for ranking in rankings)]
-                source.keep(distinct(np.concatenate(wanted)))
+                if isinstance(source, FastaSource):
+                    wanted = [NOTHING.records, *(ranking.records() for ranking in rankings)]
+                    source.keep(distinct(np.concatenate(wanted)))
                 done, before = 0, task.share
     return swept + cells

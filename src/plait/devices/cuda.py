@@ -8,8 +8,10 @@ device on which they are launched.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
+import struct
 import threading
 from collections.abc import Callable
 from importlib import metadata
@@ -20,6 +22,7 @@ import numba
 import numpy as np
 from numba import cuda as cuda
 
+from plait.devices.driver import load_driver
 from plait.errors import DeviceFailure
 from plait.lang import lanes, warps
 from plait.lang.closure import classes_of
@@ -42,8 +45,79 @@ _SHARED_UNASKED = 48 << 10
 Examples = Callable[[], list[tuple[Any, ...]]]
 
 
-#: One launch at a time, which takes some ten microseconds once the kernel is loaded.
+#: One first launch at a time.
 _LAUNCHING = threading.RLock()
+
+
+class _Loaded:
+    """A kernel in the memory of a device, for arguments of some types, which one call of the driver starts.
+
+    numba-cuda's own launch takes ten times as long, most of it in the interpreter, where threads of several
+    devices wait for each other. `shared` is the bytes of dynamic shared memory that a block may have.
+    """
+
+    def __init__(self, kernel: Any, shared: int) -> None:
+        self.shared = shared
+        # The code stays where it is as long as this is there.
+        self._function = kernel._codelibrary.get_cufunc()
+        self._handle = int(self._function.handle)
+        self._layout = struct.Struct("@" + "".join(map(format_of, kernel.argument_types)))
+
+    def launch(self, blocks: Any, threads: Any, arguments: tuple[Any, ...], stream: Any, shared: int) -> None:
+        """Start it on the device, which is the current one."""
+        words: list[Any] = []
+        put(arguments, words)
+        packed = ctypes.create_string_buffer(self._layout.pack(*words), self._layout.size)
+        size = ctypes.c_size_t(self._layout.size)
+        # A pointer to the arguments, and one to how many bytes they are.
+        told = 1, ctypes.addressof(packed), 2, ctypes.addressof(size), 0
+        number = int(stream.handle or 0) if stream else 0
+        shape = (*_three(blocks), *_three(threads), shared)
+        status = load_driver().cuLaunchKernel(
+            ctypes.c_void_p(self._handle),
+            *map(ctypes.c_uint, shape),
+            *(ctypes.c_void_p(number), None, (ctypes.c_void_p * 5)(*told)),
+        )
+        if status:
+            from cuda.bindings import driver
+
+            raise RuntimeError(f"cuLaunchKernel: {driver.CUresult(status).name}")
+
+
+def _three(shape: Any) -> tuple[int, ...]:
+    sizes = tuple(shape) if isinstance(shape, tuple) else (shape,)
+    return (*map(int, sizes), 1, 1)[:3]
+
+
+def format_of(kind: Any) -> str:
+    """How arguments of a type of Numba lie in memory, in the letters of `struct`."""
+    if isinstance(kind, numba.types.BaseTuple):
+        return "".join(map(format_of, kind))
+    if isinstance(kind, numba.types.Array):
+        return "PPnnP" + "n" * 2 * int(kind.ndim)
+    if isinstance(kind, numba.types.Integer):
+        letters = "bhiq" if kind.signed else "BHIQ"
+        return letters[int(kind.bitwidth).bit_length() - 4]
+    return {"float32": "f", "float64": "d", "bool": "?"}[str(kind)]
+
+
+def put(value: Any, words: list[Any]) -> None:
+    """Add what a kernel is told of an argument: number, array on a device, or tuple of them."""
+    if isinstance(value, tuple):
+        for one in value:
+            put(one, words)
+    elif hasattr(value, "device_ctypes_pointer"):
+        place = value.device_ctypes_pointer.value or 0
+        words += (0, 0, value.size, value.dtype.itemsize, place, *value.shape, *value.strides)
+    else:
+        words.append(value)
+
+
+def _on_host(value: Any) -> bool:
+    """Whether an argument has arrays that numba-cuda would have to bring to the device, and back."""
+    if isinstance(value, tuple):
+        return any(map(_on_host, value))
+    return isinstance(value, np.ndarray) and not hasattr(value, "device_ctypes_pointer")
 
 
 class CudaKernel:
@@ -63,7 +137,7 @@ class CudaKernel:
         self.options = options
         self._lock = threading.Lock()
         self._dispatchers: dict[Any, Any] = {}
-        self._asked: dict[Any, int] = {}
+        self._loaded: dict[Any, _Loaded] = {}
 
     def _dispatcher(self, arguments: tuple[Any, ...]) -> Any:
         """numba-cuda's kernel; one for all arguments that the same sources serve."""
@@ -107,18 +181,22 @@ class CudaKernel:
         `blocks` and `threads` (in each) are ints or tuples; arguments are device arrays and numbers; `shared`
         is bytes of dynamic shared memory per block.
         """
+        place = None if SIMULATED else (cuda.get_current_device().id, _kinds(arguments))
+        loaded = self._loaded.get(place)
+        if loaded is not None and shared <= loaded.shared:
+            loaded.launch(blocks, threads, arguments, stream, shared)
+            return
         dispatcher = self._dispatcher(arguments)
         # numba-cuda compiles a kernel, and loads it into a device, twice at once where two threads meet; the
         # simulator has one configuration of a kernel for all of them.
         with _LAUNCHING:
             configured = dispatcher[blocks, threads, stream, shared]
             if shared > _SHARED_UNASKED and not SIMULATED:
-                place = (cuda.get_current_device().id, _kinds(arguments))
-                # Once for every kernel and device; to ask each time would take as long as a launch.
-                if shared > self._asked.get(place, 0):
-                    self._ask_for_shared(arguments, shared)
-                    self._asked[place] = shared
+                self._ask_for_shared(arguments, shared)
             configured(*arguments)
+            if place is not None and not _on_host(arguments):
+                made = dispatcher.overloads[tuple(map(dispatcher.typeof_pyval, arguments))]
+                self._loaded[place] = _Loaded(made, max(shared, _SHARED_UNASKED))
 
     def _ask_for_shared(self, arguments: tuple[Any, ...], shared: int) -> None:
         """Let the kernel have more shared memory than every kernel may."""
@@ -140,7 +218,9 @@ def _kinds(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(
         (type(value), _kinds(value))
         if isinstance(value, tuple)
-        else (type(value), getattr(value, "dtype", None), getattr(value, "ndim", None))
+        else (type(value), value.dtype, value.ndim, value.flags["C_CONTIGUOUS"])
+        if getattr(value, "ndim", 0)
+        else type(value)
         for value in values
     )
 

@@ -79,7 +79,7 @@ def probe() -> DriverFacts:
 
 @functools.lru_cache(maxsize=1)
 def _probe(process: int) -> DriverFacts:
-    library = _load()
+    library = load_driver()
     if library is None:
         return _without_driver()
     status = int(library.cuInit(0))
@@ -93,7 +93,9 @@ def _probe(process: int) -> DriverFacts:
     return DriverFacts(version, tuple(_describe(library, number) for number in range(found.value)))
 
 
-def _load() -> Any:
+@functools.cache
+def load_driver() -> Any:
+    """The driver's library, or None."""
     for name in _LIBRARIES:
         try:
             return ctypes.CDLL(name)

@@ -43,6 +43,10 @@ class TargetBlocks(NamedTuple):
     first_columns: NDArray[np.int64]
     lengths: NDArray[np.int32]
 
+    def between(self, first: int, last: int) -> TargetBlocks:
+        """The blocks `first` to `last`, exclusive, without a copy."""
+        return TargetBlocks(self.packed, self.first_columns[first : last + 1], self.lengths[first:last])
+
 
 def gap_cost(costs: Any, residues: NDArray[np.int64]) -> NDArray[np.int64]:
     """What gaps of so many residues cost; `costs` has ``gap_open`` and ``gap_extend``."""
@@ -147,6 +151,48 @@ class BlockBatch(NamedTuple):
     def cells(self) -> int:
         """Cells of all matrices."""
         return sum(query.rows.size for query in self.queries) * int(self.blocks.lengths.sum(dtype=np.int64))
+
+
+class BestBatch(NamedTuple):
+    """Queries, none empty, of which the best targets of blocks are asked for: those among the `most` best.
+
+    `least`, one for each query, is what they score at the least.
+    """
+
+    queries: Sequence[BlockQuery]
+    blocks: TargetBlocks
+    least: Sequence[int]
+    most: int
+
+
+class BestLanes(NamedTuple):
+    """Numbers of lanes, counted through all blocks, rising, and the scores of the targets in them."""
+
+    lanes: NDArray[np.int64]
+    scores: NDArray[np.int64]
+
+
+def best_of_scores(scores: Sequence[NDArray[np.int64]], batch: BestBatch) -> list[BestLanes]:
+    """For each query the targets that score no less than the last of the best."""
+    used = np.flatnonzero(batch.blocks.lengths)
+    return [
+        best_lanes(used, own.ravel()[used], least, batch.most)
+        for own, least in zip(scores, batch.least, strict=True)
+    ]
+
+
+def best_lanes(lanes: NDArray[np.int64], scores: NDArray[np.int64], least: int, most: int) -> BestLanes:
+    """Those of some lanes that score no less than the last of the best of them."""
+    good = scores[scores >= least]
+    if good.size > most:
+        least = np.partition(good, good.size - most)[good.size - most]
+    best = np.flatnonzero(scores >= least)
+    return BestLanes(lanes[best], scores[best])
+
+
+def best_blocks(call: Callable[..., Any], batch: BestBatch, target: Target) -> list[BestLanes]:
+    """The best targets of each query; `call` is as for `run_blocks`."""
+    return best_of_scores(score_blocks(call, BlockBatch(batch.queries, batch.blocks), target), batch)
 
 
 class TraceBatch(NamedTuple):
@@ -431,8 +477,9 @@ class SweepShape(NamedTuple):
     `tasks` run at a time (None: one a thread), `waiting` more wait for each. A task has at most `queries`
     queries (a target that has targets sent to it wants many), and cells enough to make its preparation small,
     few enough to stop soon. `database_bytes` are bytes of FASTA text, and of packed columns, in a piece of
-    the database. From `alone` residues on, a target much longer than its neighbours is swept on its own:
-    `stretches` of it are cut up at a time, into pieces of at most `piece_blocks` blocks.
+    the database; what is packed is cut into a multiple of `devices` pieces. From `alone` residues on, a
+    target much longer than its neighbours is swept on its own: `stretches` of it are cut up at a time, into
+    pieces of at most `piece_blocks` blocks.
     """
 
     tasks: int | None
@@ -441,6 +488,7 @@ class SweepShape(NamedTuple):
     least_cells: int
     most_cells: int
     database_bytes: int
+    devices: int
     alone: int
     stretches: int
     piece_blocks: int
@@ -454,6 +502,7 @@ CPU_SHAPE: Final = SweepShape(
     least_cells=1 << 22,
     most_cells=1 << 29,
     database_bytes=1 << 23,
+    devices=1,
     alone=0,
     stretches=1,
     piece_blocks=1,
@@ -470,10 +519,11 @@ def sweep_shape(target: Target) -> SweepShape:
     return SweepShape(
         tasks=_PARTS * devices,
         waiting=1,
-        queries=32,
+        queries=256,
         least_cells=1 << 42,
         most_cells=1 << 42,
-        database_bytes=max((1 << 26) // devices, 1 << 24),
+        database_bytes=1 << 24,
+        devices=devices,
         alone=1 << 20,
         stretches=8,
         piece_blocks=64,

@@ -37,10 +37,13 @@ _FEW_BYTES = 1 << 28
 #: proportion to the area over the side, and sweeping tiles on the way of the alignment again in proportion to
 #: the lengths times the side.
 _SIDE_BY_ROOT = 16
+#: Tiles for each alignment that is asked for: of every fourth, four have no near neighbour.
+_TILES_A_WANTED = 20
 #: Cells of a launch for each multiprocessor: about two seconds, so that a run can be stopped.
 CELLS_OF_A_LAUNCH = 1 << 35
-#: Launches side by side for each device.
-_LAUNCHES_PER_DEVICE = 3
+#: Launches side by side for each device; several wait for each other's edges at the beginning and the end.
+_LAUNCHES_OF_ONE = 3
+_LAUNCHES_OF_SEVERAL = 6
 
 
 class Capacity(NamedTuple):
@@ -56,14 +59,23 @@ class Capacity(NamedTuple):
     memory: int
     height: int
 
+    @property
+    def across(self) -> int:
+        """Launches side by side."""
+        return self.devices * (_LAUNCHES_OF_ONE if self.devices == 1 else _LAUNCHES_OF_SEVERAL)
+
+    def launches_down(self, rows: int) -> int:
+        """Launches below one another: every device has as many of a diagonal as the others."""
+        return _round_up(-(-rows // (self.warps * self.height)), self.devices)
+
 
 def _round_up(number: int, unit: int) -> int:
     return -(-number // unit) * unit
 
 
-def _even_parts(tiles: int, most: int) -> NDArray[np.int64]:
-    """Where parts of at most so many tiles begin that are as even as can be."""
-    parts = -(-tiles // max(most, 1))
+def _even_parts(tiles: int, most: int, least_parts: int = 1) -> NDArray[np.int64]:
+    """Where parts of at most so many tiles begin that are as even as can be, and so many at least."""
+    parts = max(-(-tiles // max(most, 1)), min(least_parts, tiles))
     return (np.arange(parts + 1, dtype=np.int64) * tiles) // parts
 
 
@@ -72,7 +84,7 @@ def _side_of_launches(rows: int, side: int, capacity: Capacity) -> int:
     most = capacity.warps * capacity.height
     if rows <= most or side > most:
         return side
-    tiles = -(-rows // most) * (most // side)
+    tiles = capacity.launches_down(rows) * (most // side)
     return max(side, _round_up(-(-rows // tiles), capacity.height))
 
 
@@ -80,8 +92,7 @@ def _across(rows: int, columns: int, side: int, limit: int, capacity: Capacity) 
     """Columns of tiles: fewer than rows where several devices would have nothing to do."""
     if capacity.devices == 1:
         return side
-    parts = _LAUNCHES_PER_DEVICE * capacity.devices
-    narrow = max(_round_up(-(-columns // parts), capacity.height), LEAST_TILE)
+    narrow = max(_round_up(-(-columns // capacity.across), capacity.height), LEAST_TILE)
     kept = 8 * (-(-rows // side) * columns + -(-columns // narrow) * rows)
     return narrow if narrow < side and kept <= limit else side
 
@@ -95,15 +106,16 @@ def _launch_size(rows: int, columns: int, side: int, capacity: Capacity) -> tupl
     # Edges of the launch, and 16 bytes for each row of a tile and each of its columns.
     across = min(across, max(capacity.memory - 64 * down, 0) // (16 * down // side + 64))
     # While one ends, with fewer and fewer stripes, another one begins.
-    across = min(across, columns // (_LAUNCHES_PER_DEVICE * capacity.devices))
+    across = min(across, columns // capacity.across)
     return most_rows, max(across, LEAST_COLUMNS)
 
 
-def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity) -> Grid:
+def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity, wanted: int = 0) -> Grid:
     """Cut a region into tiles, and these into launches.
 
     `checkpoint_limit` is the bytes that the edges of all tiles may take; 0 if they are not kept, and a launch
-    is one tile.
+    is one tile. With `wanted` alignments, tiles are so many that their best values tell how low the last one
+    can be.
     """
     rows, columns = region.row_end - region.row, region.column_end - region.column
     height = capacity.height
@@ -112,6 +124,8 @@ def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity) -> Grid:
         side = LEAST_TILE
         if 16 * rows * columns // side > _FEW_BYTES:
             side = max(side, _SIDE_BY_ROOT * math.isqrt(rows + columns))
+        if wanted:
+            side = max(min(side, math.isqrt(rows * columns // (_TILES_A_WANTED * wanted))), LEAST_TILE)
         side = _round_up(max(side, -(-16 * rows * columns // checkpoint_limit)), height)
         side = _side_of_launches(rows, side, capacity)
         # A region that is cut to be walked through must come out in smaller pieces.
@@ -120,7 +134,8 @@ def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity) -> Grid:
     most_rows, most_columns = _launch_size(rows, columns, side, capacity)
     tile_rows = cuts(region.row, region.row_end, side)
     tile_columns = cuts(region.column, region.column_end, across)
-    visit_rows = _even_parts(tile_rows.size - 1, most_rows // side)
+    down = capacity.launches_down(rows) if rows > most_rows else 1
+    visit_rows = _even_parts(tile_rows.size - 1, most_rows // side, down)
     visit_columns = _even_parts(tile_columns.size - 1, most_columns // across)
     if not checkpoint_limit:
         tile_rows, tile_columns = tile_rows[visit_rows], tile_columns[visit_columns]
@@ -296,6 +311,11 @@ class _Memory:
         """Copy the edges between tiles to where they are kept."""
         assert self.visit.kept is not None
         for there, here in zip((self.kept.rows, self.kept.columns), self.visit.kept, strict=True):
+            inner = here[1:]
+            if inner.flags.c_contiguous and inner.size == 2 * there.size:
+                # Those of a whole region, with one copy.
+                there.copy_to_host(inner.view(np.int64).reshape(there.shape), stream=stream)
+                continue
             for k in range(there.shape[0]):
                 place = here[k + 1].reshape(-1).view(np.int64)
                 there[k, : place.size].copy_to_host(place, stream=stream)
@@ -318,7 +338,7 @@ class GpuTiles:
         """Whether the kernel can hold the scores, and a region has cells enough."""
         return region.cells >= _LEAST_CELLS and self._code(pair.costs).kind is not None
 
-    def grid(self, region: Tile, checkpoint_limit: int) -> Grid:
+    def grid(self, region: Tile, checkpoint_limit: int, wanted: int) -> Grid:
         """Cut a region into tiles and launches."""
         facts = [device.facts for device in self._devices]
         processors = min(one.multiprocessors for one in facts)
@@ -327,7 +347,7 @@ class GpuTiles:
         memory = free // (3 * _LAUNCHES)
         devices = len(facts) // _LAUNCHES
         capacity = Capacity(devices, processors, processors * _WARPS, memory, 32 * kernel.ROWS)
-        return plan_grid(region, checkpoint_limit, capacity)
+        return plan_grid(region, checkpoint_limit, capacity, wanted)
 
     def sweep(self, pair: LongPair, visit: Visit) -> NDArray[np.int64]:
         """Sweep tiles on the next free device; returns their best values."""

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plait.devices.cuda import SIMULATED, CudaKernel, cuda, cuda_kernel
 from plait.devices.cuda_devices import SlotArrays, current_device, device_facts
@@ -366,8 +368,8 @@ BLOCK, BLOCKS = 256, 2
 
 
 @shared
-def settle(best: Any, threads: Any, thread: Any, target: Any, order: Any, out: Any) -> None:
-    """Bring the best values of a group together, and to the two targets from `target` on."""
+def settle(best: Any, threads: Any, thread: Any, target: Any, order: Any, out: Any, row: Any) -> None:
+    """Bring the best values of a group together, and to the two targets from `target` on, in a row."""
     zero = HalfPair(np.int32(0))
     alg = SaturatingMaxPlus(zero, zero)
     distance = 1
@@ -376,9 +378,9 @@ def settle(best: Any, threads: Any, thread: Any, target: Any, order: Any, out: A
         distance *= 2
     if thread == 0:
         if target < order.size:
-            cuda.atomic.max(out, order[target], np.int32(best.bits & 0xFFFF))
+            cuda.atomic.max(out, (row, order[target]), np.int32(best.bits & 0xFFFF))
         if target + 1 < order.size:
-            cuda.atomic.max(out, order[target + 1], np.int32((best.bits >> 16) & 0xFFFF))
+            cuda.atomic.max(out, (row, order[target + 1]), np.int32((best.bits >> 16) & 0xFFFF))
 
 
 @shared
@@ -391,37 +393,52 @@ def fill_profile(profile: Any, words: Any, first: Any, count: Any) -> None:
     cuda.syncthreads()
 
 
+@shared
+def take(counters: Any, row: Any, lane: Any) -> Any:
+    """The next item of a row, for all lanes of a warp."""
+    item = np.int32(0)
+    if lane == 0:
+        item = np.int32(cuda.atomic.add(counters, (0, row), 1))
+    return np.int32(shuffle(item, 0))
+
+
 @functools.cache
 def search_kernel(threads: int, rows: int) -> CudaKernel:
     """The kernel for queries of up to ``threads * rows`` residues."""
     pairs = 32 // threads
+    per_query = LETTERS * ((rows + 7) // 8) * 4 * threads
 
     def search(  # type: ignore[no-untyped-def]
-        letters, bases, lengths, order, pieces, cut, whole, items, words, costs, counter, out
+        letters, bases, lengths, order, pieces, cut, whole, items, words, costs, numbers, counters, out
     ):
-        """Items are pieces first, then units that are not cut."""
+        """Queries of which `words` are the profiles, and `numbers` the rows of `out`, one after the other.
+
+        Items are pieces first, then units that are not cut. A block goes on to the next query while others
+        are still busy with the one before.
+        """
         profile = cuda.shared.array(0, WORD_TYPE)
-        fill_profile(profile, words, 0, words.size)
         states = cuda.local.array(rows, WORD_TYPE), cuda.local.array(rows, WORD_TYPE)
         lane = lane_index()
         # Written with bits, so that the compiler sees that it is small.
         thread = np.int32(lane & (threads - 1))
-        item = np.int32((cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x) // 32)
-        while item < items:
-            if item < cut:
-                unit, start, columns = pieces[item, 0], pieces[item, 1], pieces[item, 2]
-            else:
-                unit, start = np.int32(whole + item - cut), np.int32(0)
-                columns = lengths[unit * (2 * pairs)]
-            pair = unit * pairs + lane // threads
-            place = np.uint32((bases[pair >> 2] + start - thread) * 4 + (pair & 3))
-            targets = letters, place, columns
-            best = HalfPair(np.int32(0))
-            best = sweep(costs, targets, profile, states, (threads, rows), thread, NoEdge(), best)
-            settle(best, threads, thread, 2 * pair, order, out)
-            if lane == 0:
-                item = cuda.atomic.add(counter, 0, 1)
-            item = np.int32(shuffle(item, 0))
+        for query in range(numbers.size):
+            # All warps are done with the profile of the query before.
+            cuda.syncthreads()
+            fill_profile(profile, words, query * per_query, per_query)
+            item = take(counters, numbers[query], lane)
+            while item < items:
+                if item < cut:
+                    unit, start, columns = pieces[item, 0], pieces[item, 1], pieces[item, 2]
+                else:
+                    unit, start = np.int32(whole + item - cut), np.int32(0)
+                    columns = lengths[unit * (2 * pairs)]
+                pair = unit * pairs + lane // threads
+                place = np.uint32((bases[pair >> 2] + start - thread) * 4 + (pair & 3))
+                targets = letters, place, columns
+                best = HalfPair(np.int32(0))
+                best = sweep(costs, targets, profile, states, (threads, rows), thread, NoEdge(), best)
+                settle(best, threads, thread, 2 * pair, order, out, numbers[query])
+                item = take(counters, numbers[query], lane)
 
     search.__qualname__ = search.__name__ = f"search_{threads}_{rows}"
     return cuda_kernel(launch_bounds=(BLOCK, BLOCKS))(search)
@@ -434,7 +451,7 @@ def striped_kernel(threads: int, rows: int) -> CudaKernel:
     per_stripe = LETTERS * ((rows + 7) // 8) * 4 * threads
 
     def search(  # type: ignore[no-untyped-def]
-        letters, bases, lengths, order, stripes, items, words, costs, edges, counter, out
+        letters, bases, lengths, order, stripes, items, words, costs, edges, number, counters, out
     ):
         """Blocks take as many units as they have warps, and go through the stripes of the query together."""
         profile = cuda.shared.array(0, WORD_TYPE)
@@ -463,10 +480,10 @@ def striped_kernel(threads: int, rows: int) -> CudaKernel:
                     best = sweep(costs, targets, profile, states, (threads, rows), thread, edge, best)
                 cuda.syncthreads()
             if unit < items:
-                settle(best, threads, thread, 2 * pair, order, out)
+                settle(best, threads, thread, 2 * pair, order, out, number)
             # All are done with the profile, and on some devices the largest one leaves no room beside it.
             if cuda.threadIdx.x == 0:
-                profile[0] = cuda.atomic.add(counter, 0, 1)
+                profile[0] = cuda.gridDim.x + cuda.atomic.add(counters, (0, number), 1)
             cuda.syncthreads()
             batch = np.int32(profile[0])
             cuda.syncthreads()
@@ -506,21 +523,13 @@ def bundle(codes, offsets, order, bases, lengths, letters):  # type: ignore[no-u
 
 
 @cuda_kernel()
-def clear(out, taken, counter):  # type: ignore[no-untyped-def]
-    """Set the scores to 0, and the number of items that are taken."""
-    place = cuda.grid(1)
-    if place < out.size:
-        out[place] = 0
-    if place == 0:
-        counter[0] = taken
-
-
-@cuda_kernel()
-def flag(out, limit):  # type: ignore[no-untyped-def]
-    """Say of scores that reached the limit that they are not exact."""
-    place = cuda.grid(1)
-    if place < out.size and out[place] >= limit:
-        out[place] = -1
+def clear(out, counters):  # type: ignore[no-untyped-def]
+    """Set the scores to 0, and the numbers of items that are taken; a row of blocks for each query."""
+    place, row = cuda.grid(2)
+    if place < out.shape[1]:
+        out[row, place] = 0
+    if place < counters.shape[0]:
+        counters[place, row] = 0
 
 
 #: Threads per pair of targets, and rows per thread, for which kernels are made.
@@ -528,6 +537,10 @@ _THREADS = (8, 16, 32)
 _ROWS = tuple(range(4, ROWS + 1, 4))
 #: Instructions of a column beside those of its rows, and of the values above and below a stripe.
 _PER_ROW, _PER_COLUMN, _PER_EDGE = 7, 22, 20
+
+
+#: Spans that are taken as the same.
+_SPANS = 256
 
 
 class Shape(NamedTuple):
@@ -549,15 +562,22 @@ def _cost(shape: Shape, columns: float) -> float:
     return shape.stripes * per_column * (columns + shape.threads) / shape.pairs
 
 
+@functools.lru_cache(1 << 12)
 def shape_of(
-    query: int, targets: int, residues: int, warps: int, longest: int = 0, span: int | None = None
+    query: int,
+    targets: int,
+    residues: int,
+    warps: int,
+    longest: int = 0,
+    span: int | None = None,
+    together: int = 1,
 ) -> Shape:
     """The shape that takes the fewest instructions.
 
     `query` and `longest` are lengths in residues, `residues` those of all `targets`, `warps` those that run
     at a time: a few targets, or one longer than all others together take, are spread over more threads.
     `span` is the most columns over which a best alignment reaches: with a query of one stripe, targets are
-    cut.
+    cut. With so many queries `together` others go on meanwhile.
     """
     columns = residues / max(targets, 1)
     cut = longest if span is None else min(longest, 3 * span)
@@ -565,7 +585,8 @@ def shape_of(
     def time(shape: Shape) -> float:
         units = -(-targets // (2 * shape.pairs))
         alone = _cost(shape, max(columns, cut if shape.stripes == 1 else longest))
-        return shape.pairs * max(_cost(shape, columns) * units / warps, alone)
+        several = together if shape.stripes == 1 else 1
+        return shape.pairs * max(_cost(shape, columns) * units / warps, alone / several)
 
     shapes = [
         Shape(threads, rows, max(-(-query // (threads * rows)), 1)) for threads in _THREADS for rows in _ROWS
@@ -691,7 +712,7 @@ class PackedQuery:
         self.possible = self.gap_open >= 0 and self.gap_extend >= 0
         gain = int(np.maximum(scores.max(axis=1), 0)[self.codes].sum()) if self.codes.size else 0
         self.span = longest_span(self.codes.size, gain, self.gap_open, self.gap_extend)
-        self._profiles: dict[Any, Any] = {}
+        self._profiles: dict[Shape, NDArray[np.int32]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -701,11 +722,19 @@ class PackedQuery:
         gaps = AffineGap(IntegerStep(pack(opening, opening)), IntegerStep(pack(further, further)))
         return Costs(gaps, np.int32(0))
 
-    def profile(self, shape: Shape) -> Any:
+    def profile(self, shape: Shape) -> NDArray[np.int32]:
         """Scores as half-precision numbers, int32 words [stripe][letter][eight rows][thread][two rows].
 
-        Rows after the last one of the query, which fill up the shape, have scores that nothing comes of.
+        Rows after the last one of the query, which fill up the shape, have scores that nothing comes of. Made
+        once for a shape: it serves all parts of a database.
         """
+        # Threads of all parts ask for it at the same time.
+        with self._lock:
+            if shape not in self._profiles:
+                self._profiles[shape] = self._made_profile(shape)
+            return self._profiles[shape]
+
+    def _made_profile(self, shape: Shape) -> NDArray[np.int32]:
         chunks = -(-shape.rows // 8)
         rows = np.full((shape.stripes, shape.threads, chunks * 8), -1, np.int64)
         query = np.full(shape.stripes * shape.threads * shape.rows, -1, np.int64)
@@ -716,63 +745,80 @@ class PackedQuery:
         halves = halves.reshape(shape.stripes, shape.threads, chunks, 8, LETTERS)
         return np.ascontiguousarray(halves.transpose(0, 4, 2, 1, 3)).reshape(-1).view(np.int32)
 
-    def on_device(self, shape: Shape, stream: Any) -> Any:
-        """The profile on the current device, sent once."""
-        key = (shape, current_device())
-        with self._lock:
-            if key not in self._profiles:
-                self._profiles[key] = cuda.to_device(self.profile(shape), stream=stream)
-                # Other streams may use it next.
-                stream.synchronize()
-            return self._profiles[key]
 
+def packed_scores(queries: Sequence[PackedQuery], targets: PackedTargets, out: Any) -> Any:
+    """Best local score of each query, which must be ``possible``, with every target.
 
-def packed_scores(query: PackedQuery, targets: PackedTargets, out: Any) -> None:
-    """Best local score of the query, which must be ``possible``, with every target.
-
-    `out`, int32 (n,) on the device, is filled in the order in which targets were given; -1 where packed lanes
-    are not exact. The kernels run in the stream of the targets' memory and are not waited for.
+    `out`, int32 (queries, n) on the device, is filled in the order in which targets were given; from
+    `PACKED_LIMIT` on scores are not exact. The kernels run in the stream of the targets' memory and are not
+    waited for. Returns what `cleared` does.
     """
-    if not query.possible:
+    if not all(query.possible for query in queries):
         raise Unsupported("gaps that are worth something", why="packed lanes cannot hold them; use 32 bits")
-    scores_in_shape(shape_for(query, targets), query, targets, out)
+    alike = defaultdict(list)
+    for number, query in enumerate(queries):
+        if query.codes.size and targets.size:
+            alike[shape_for(query, targets, len(queries)), query.gap_open, query.gap_extend].append(number)
+    counters = cleared(out, targets)
+    for (shape, *_), numbers in alike.items():
+        for some in [numbers] if shape.stripes == 1 else [[number] for number in numbers]:
+            scores_in_shape(shape, [queries[number] for number in some], targets, out, (some, counters))
+    return counters
 
 
-def shape_for(query: PackedQuery, targets: PackedTargets) -> Shape:
-    """How `packed_scores` spreads the query over the threads of the current device."""
+def cleared(out: Any, targets: PackedTargets) -> Any:
+    """Set scores to 0; returns as many counters, of items that are taken, and as many more, (2, queries)."""
+    rows, columns = out.shape
+    counters = targets.memory.room("packed counters", (2, rows), np.int32)
+    if out.size:
+        blocks = max(-(-columns // 256), 1), rows
+        clear.launch(blocks, 256, out, counters, stream=targets.memory.stream)
+    return counters
+
+
+def shape_for(query: PackedQuery, targets: PackedTargets, together: int = 1) -> Shape:
+    """How `packed_scores` spreads one of some queries over the threads of the current device."""
     warps = warps_of(multiprocessors())
     longest = int(targets.lengths[0]) if targets.size else 0
-    return shape_of(query.codes.size, targets.size, targets.residues, warps, longest, query.span)
+    # Queries of one length seldom have the same span; to choose takes as long as a launch.
+    span = None if query.span is None else -(-query.span // _SPANS) * _SPANS
+    return shape_of(query.codes.size, targets.size, targets.residues, warps, longest, span, together)
 
 
 def scores_in_shape(
-    shape: Shape, query: PackedQuery, targets: PackedTargets, out: Any, *, block: int = BLOCK
+    shape: Shape,
+    queries: Sequence[PackedQuery],
+    targets: PackedTargets,
+    out: Any,
+    rows: tuple[list[int], Any],
+    *,
+    block: int = BLOCK,
 ) -> None:
-    """As `packed_scores`, with the query spread over threads in a given way."""
+    """As `packed_scores`, with queries of like costs spread over threads in a given way.
+
+    `rows` are the numbers of the queries in `out`, of several only without stripes, and what `cleared` gave.
+    """
     memory, stream = targets.memory, targets.memory.stream
-    counter = memory.room("packed counter", 1, np.int32)
+    numbers, counters = rows
     blocks = min(BLOCKS * multiprocessors(), -(-targets.size // 16) + 1)
     warps = blocks * block // 32
-    striped = shape.stripes > 1
-    every = -(-max(targets.size, 1) // 256)
-    clear.launch(every, 256, out, np.int32(blocks if striped else warps), counter, stream=stream)
-    if targets.size and query.codes.size:
-        words = query.on_device(shape, stream)
-        units = -(-targets.size // (2 * shape.pairs))
-        if striped:
-            edges = _edges(targets, warps * shape.pairs)
-            kernel = striped_kernel(shape.threads, shape.rows)
-            numbers = np.int32(shape.stripes), np.int32(units)
-            rest: tuple[Any, ...] = (*numbers, words, query.costs, edges, counter, out)
-        else:
-            columns = targets.lengths[:: 2 * shape.pairs][:units]
-            pieces, whole = pieces_of(columns, query.span, warps)
-            sent = memory.upload("packed pieces", pieces if len(pieces) else np.zeros((1, 3), np.int32))
-            counts = np.int32(len(pieces)), np.int32(whole), np.int32(len(pieces) + units - whole)
-            rest = (sent, *counts, words, query.costs, counter, out)
-            kernel = search_kernel(shape.threads, shape.rows)
-        kernel.launch(blocks, block, *targets.layout, *rest, stream=stream, shared=shared_bytes(shape))
-    flag.launch(every, 256, out, np.int32(PACKED_LIMIT), stream=stream)
+    words = memory.upload("packed words", np.concatenate([query.profile(shape) for query in queries]))
+    units = -(-targets.size // (2 * shape.pairs))
+    if shape.stripes > 1:
+        edges = _edges(targets, warps * shape.pairs)
+        kernel = striped_kernel(shape.threads, shape.rows)
+        rest: tuple[Any, ...] = (np.int32(shape.stripes), np.int32(units), words, queries[0].costs, edges)
+        rest += np.int32(numbers[0]), counters, out
+    else:
+        spans = [query.span for query in queries]
+        span = None if None in spans else max(filter(None, spans))
+        pieces, whole = pieces_of(targets.lengths[:: 2 * shape.pairs][:units], span, warps)
+        sent = memory.upload("packed pieces", pieces if len(pieces) else np.zeros((1, 3), np.int32))
+        counts = np.int32(len(pieces)), np.int32(whole), np.int32(len(pieces) + units - whole)
+        which = memory.upload("packed numbers", np.array(numbers, np.int32))
+        rest = (sent, *counts, words, queries[0].costs, which, counters, out)
+        kernel = search_kernel(shape.threads, shape.rows)
+    kernel.launch(blocks, block, *targets.layout, *rest, stream=stream, shared=shared_bytes(shape))
 
 
 def packed_bytes(n: int, total: int, m: int, longest: int | None = None) -> int:

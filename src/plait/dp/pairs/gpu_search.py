@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -15,7 +17,15 @@ from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
 from plait.devices.cuda_devices import SlotArrays, SlotPool, free_memory, on_device
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import over_threads
-from plait.dp.pairs.blocks import BlockBatch, TargetBlocks, offer_border
+from plait.dp.pairs.blocks import (
+    BestBatch,
+    BestLanes,
+    BlockBatch,
+    TargetBlocks,
+    best_lanes,
+    best_of_scores,
+    offer_border,
+)
 from plait.dp.pairs.gpu_packed import (
     PackedQuery,
     PackedTargets,
@@ -24,17 +34,20 @@ from plait.dp.pairs.gpu_packed import (
     packed_scores,
 )
 from plait.dp.pairs.gpu_wide import (
+    BLOCKS,
+    SHARED,
     WARPS,
     DeviceTexts,
     WideMemory,
     WideQuery,
     WideSetup,
     wide_scores,
-    wide_setup,
+    wide_serves,
 )
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.pairs.launches import BLOCK_SCORES
 from plait.errors import DeviceMemoryError
+from plait.lang.packed import PACKED_LIMIT
 from plait.settings import thread_count
 
 #: Lanes of a block of a database, and columns of a tile.
@@ -52,11 +65,8 @@ _USED = 0.8
 _PIECE = 1 << 24
 #: Residues of a part at the most: enough to keep a device busy, and the host is done with it soon.
 _RESIDUES = 1 << 26
-#: Warps of a multiprocessor for which the kernel of 32-bit scores has memory.
-_WIDE_WARPS = 28
-_BLOCK_WARPS = 4
-#: Bytes for each target besides its residues: start, length, number, score.
-_TARGET_BYTES = 8 + 4 + 4 + 4
+#: Bytes for each target besides its residues: start, length, number, scores.
+_TARGET_BYTES = 8 + 4 + 4 + 4 * 64
 #: Bytes for each column of a warp that keeps the last row of a stripe.
 _COLUMN_BYTES = 8
 
@@ -118,14 +128,14 @@ def wide_warps(multiprocessors: int, chosen: int, columns: int, stripes: int, mo
     `chosen` is the number of targets, at least 1, `columns` the residues of the longest; rows may take `most`
     bytes. `DeviceMemoryError` if there is no room for any.
     """
-    warps = min(multiprocessors * _WIDE_WARPS, chosen)
+    warps = min(multiprocessors * BLOCKS * WARPS, chosen)
     if stripes > 1:
         room = most // (_COLUMN_BYTES * columns)
         if not room:
             raise DeviceMemoryError(_DEVICE, needed=_COLUMN_BYTES * columns, free=most, fix=_FIX)
         warps = min(warps, room)
     # Whole blocks of threads, since all of their warps take targets.
-    return warps if warps < _BLOCK_WARPS else warps // _BLOCK_WARPS * _BLOCK_WARPS
+    return warps if warps < WARPS else warps // WARPS * WARPS
 
 
 class Tiles(NamedTuple):
@@ -199,59 +209,112 @@ def untangle(words, first, tiles, starts, codes):  # type: ignore[no-untyped-def
             codes[place] = np.uint8(word >> np.uint32(8 * (lane % 4)) & np.uint32(255))
 
 
+#: Threads of a block that looks for the best.
+FINDERS = 512
+_BINS = PACKED_LIMIT + 1
+
+
+@cuda_kernel()
+def find_best(out, least, most, counters, places, scores):  # type: ignore[no-untyped-def]
+    """Targets of each query that may be among its `most` best, in no order; a block for each.
+
+    They score no less than the last of these, and `least`, (queries,), which is at most `PACKED_LIMIT`. The
+    second row of `counters` says how many they are, and `places` and `scores`, (queries, room), which, as far
+    as there is room.
+    """
+    bins = cuda.shared.array(_BINS, np.int32)
+    row = cuda.blockIdx.x
+    for k in range(cuda.threadIdx.x, _BINS, FINDERS):
+        bins[k] = 0
+    cuda.syncthreads()
+    for k in range(cuda.threadIdx.x, out.shape[1], FINDERS):
+        cuda.atomic.add(bins, min(out[row, k], PACKED_LIMIT), 1)
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        score = np.int32(PACKED_LIMIT)
+        above = bins[score]
+        while score > least[row] and above < most:
+            score -= 1
+            above += bins[score]
+        bins[0] = score
+    cuda.syncthreads()
+    for k in range(cuda.threadIdx.x, out.shape[1], FINDERS):
+        if out[row, k] >= bins[0]:
+            place = cuda.atomic.add(counters, (1, row), 1)
+            if place < places.shape[1]:
+                places[row, place] = k
+                scores[row, place] = out[row, k]
+
+
 #: Residues of queries whose packed form is kept, as it takes a while to make.
 _KEPT_RESIDUES: Final = 1 << 20
+#: Queries whose scores with all targets come to the host at a time, and that are launched together where
+#: only those of the best come. Of these, room for so many that are equal.
+_DENSE: Final = 8
+_TOGETHER: Final = 64
+_TIED: Final = 1 << 10
 #: Of the memory of a slot, the share that rows between stripes may take.
 _ROWS_SHARE: Final = 4
 
 
 class QueryForms:
-    """A query in the forms that kernels take; `wide` is None if the GPU cannot hold its scores.
+    """A query in the forms that kernels take; `served`: the GPU can hold its scores.
 
     `longest` is the longest target's residues.
     """
 
     def __init__(self, query: BlockQuery, longest: int) -> None:
-        self.query = query
-        self.wide: WideSetup | None = wide_setup(query, longest)
+        self.query, self._longest = query, longest
+        self.served = wide_serves(query, longest)
 
+    @functools.cached_property
+    def wide(self) -> WideSetup:
+        """For 32 bits; to be asked for only if it is `served`."""
+        return WideSetup(self.query, self._longest)
+
+    @functools.cached_property
     def packed(self) -> PackedQuery | None:
-        """For packed lanes, or None."""
-        if not self.query.free.local:
+        """For packed lanes, or None; to be asked for only if it is `served`."""
+        query = self.query
+        if not query.free.local:
             return None
-        form = _PACKED_FORMS.of(self.query)
+        table = np.full((32, 32), int(query.scores.min(initial=0)), np.int32)
+        table[: query.scores.shape[0], : query.scores.shape[1]] = query.scores
+        form = PackedQuery(query.rows.astype(np.uint8), table, query.gap_open, query.gap_extend)
         return form if form.possible else None
 
 
-class _PackedForms:
-    """Packed forms of the queries that were used last: they serve all parts of a database."""
+def _alike(forms: Sequence[QueryForms], most: int) -> Iterator[list[QueryForms]]:
+    """Up to so many neighbouring queries at a time that all are for packed lanes, or none of them."""
+    for _, own in groupby(forms, lambda form: form.packed is None):
+        alike = list(own)
+        yield from (alike[first : first + most] for first in range(0, len(alike), most))
+
+
+class _Forms:
+    """Forms of the queries that were used last: they serve all parts of a database."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, tuple[BlockQuery, PackedQuery]] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, int], QueryForms] = OrderedDict()
         self._residues = 0
         self._lock = threading.Lock()
 
-    def of(self, query: BlockQuery) -> PackedQuery:
+    def of(self, query: BlockQuery, longest: int) -> QueryForms:
+        # No local score is of more pairs than the query has residues. What is kept has the query, so that no
+        # other can have its number.
+        key = id(query), query.rows.size if query.free.local else longest
         with self._lock:
-            # Kept with the query, so that no other can have its number.
-            known = self._kept.get(id(query))
-            if known is None:
-                known = self._kept[id(query)] = query, _packed_form(query)
+            if key not in self._kept:
+                self._kept[key] = QueryForms(query, key[1])
                 self._residues += query.rows.size
-            self._kept.move_to_end(id(query))
+            self._kept.move_to_end(key)
             while self._residues > _KEPT_RESIDUES and len(self._kept) > 1:
-                _, (oldest, _) = self._kept.popitem(last=False)
-                self._residues -= oldest.rows.size
-            return known[1]
+                _, oldest = self._kept.popitem(last=False)
+                self._residues -= oldest.query.rows.size
+            return self._kept[key]
 
 
-def _packed_form(query: BlockQuery) -> PackedQuery:
-    table = np.full((32, 32), int(query.scores.min(initial=0)), np.int32)
-    table[: query.scores.shape[0], : query.scores.shape[1]] = query.scores
-    return PackedQuery(query.rows.astype(np.uint8), table, query.gap_open, query.gap_extend)
-
-
-_PACKED_FORMS: Final = _PackedForms()
+_FORMS: Final = _Forms()
 
 
 class OnDevice(NamedTuple):
@@ -274,9 +337,9 @@ class OnDevice(NamedTuple):
 
 
 class _Started(NamedTuple):
-    """Scores on their way to the host."""
+    """Scores of queries on their way to the host, those of packed lanes, or none of them."""
 
-    form: QueryForms
+    forms: Sequence[QueryForms]
     found: NDArray[np.int32]
     done: Any
 
@@ -306,44 +369,90 @@ class SearchSlot(SlotArrays):
     def scores(
         self, forms: Sequence[QueryForms], targets: OnDevice, most: int
     ) -> Iterator[NDArray[np.int64]]:
-        """Scores of queries with the targets; while one is computed, those of the one before are taken over.
+        """Scores of queries with the targets; while some are computed, those before are taken over.
 
         `targets` is what `send` has returned last; the kernel may need `most` bytes.
         """
         before: _Started | None = None
-        for number, form in enumerate(forms):
-            started = self._start(form, targets, number % 2)
+        for number, some in enumerate(_alike(forms, _DENSE)):
+            started = self._start(some, targets, number % 2)
             if before is not None:
-                yield self._finish(before, targets, most)
+                yield from self._finish(before, targets, most)
             before = started
         if before is not None:
-            yield self._finish(before, targets, most)
+            yield from self._finish(before, targets, most)
 
-    def _start(self, form: QueryForms, targets: OnDevice, half: int) -> _Started:
-        query = form.packed()
-        if query is None:
-            return _Started(form, np.full(targets.used.size, -1, np.int32), None)
+    def _packed(self, forms: Sequence[QueryForms], targets: OnDevice, out: Any) -> Any:
+        """Start the packed kernels."""
         if not targets.layout:
             targets.layout.append(PackedTargets(targets.texts.codes, targets.offsets, self))
-        out = self.room(f"packed scores {half}", targets.used.size, np.int32)
-        packed_scores(query, targets.layout[0], out)
-        return _Started(form, *self.fetch(f"packed scores {half}", out))
+        queries = [form.packed for form in forms if form.packed is not None]
+        return packed_scores(queries, targets.layout[0], out)
 
-    def _finish(self, started: _Started, targets: OnDevice, most: int) -> NDArray[np.int64]:
+    def _start(self, forms: Sequence[QueryForms], targets: OnDevice, half: int) -> _Started:
+        shape = len(forms), targets.used.size
+        if forms[0].packed is None:
+            return _Started(forms, np.full(shape, PACKED_LIMIT, np.int32), None)
+        out = self.room(f"packed scores {half}", shape, np.int32)
+        self._packed(forms, targets, out)
+        return _Started(forms, *self.fetch(f"packed scores {half}", out))
+
+    def _finish(self, started: _Started, targets: OnDevice, most: int) -> Iterator[NDArray[np.int64]]:
         if started.done is not None:
             started.done.synchronize()
-        scores = started.found.astype(np.int64)
-        again = np.flatnonzero(scores < 0)
+        for form, found in zip(started.forms, started.found, strict=True):
+            scores = found.astype(np.int64)
+            self._exact(form, targets, scores, np.arange(scores.size), most)
+            yield scores
+
+    def _exact(
+        self, form: QueryForms, targets: OnDevice, scores: NDArray[np.int64], which: NDArray[Any], most: int
+    ) -> None:
+        """Change the scores of some targets that packed lanes could not hold to those of 32 bits."""
+        again = np.flatnonzero(scores >= PACKED_LIMIT)
         if again.size:
-            scores[again] = self._wide(started.form, targets, again, most)
-        return scores
+            scores[again] = self._wide(form, targets, which[again], most)
+
+    def best(
+        self, forms: Sequence[QueryForms], targets: OnDevice, wanted: tuple[Sequence[int], int], most: int
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Numbers of the targets that may be among the best of each query, rising, and their scores.
+
+        `wanted` is the least score for each query, and how many of the best.
+        """
+        for first in range(0, len(forms), _TOGETHER):
+            some = forms[first : first + _TOGETHER]
+            shape = len(some), targets.used.size
+            out = self.room("packed scores 0", shape, np.int32)
+            counters = self._packed(some, targets, out)
+            floors = np.clip(wanted[0][first : first + _TOGETHER], 0, PACKED_LIMIT).astype(np.int32)
+            room = min(shape[1], 2 * wanted[1] + _TIED)
+            places, scores = (self.room(name, (shape[0], room), np.int32) for name in ("places", "best"))
+            given = self.upload("floors", floors), np.int32(wanted[1]), counters, places, scores
+            find_best.launch(shape[0], FINDERS, out, *given, stream=self.stream)
+            names = zip(("counters", "places", "best"), (counters, places, scores), strict=True)
+            counted, place, score = (self.download(name, array) for name, array in names)
+            self.wait()
+            for k, form in enumerate(some):
+                count = int(counted[1, k])
+                if count > room:
+                    # Too many are equal: all of them come. What is not exact is equal, too.
+                    everything = self.download("all scores", out[k])
+                    self.wait()
+                    known = np.minimum(everything, PACKED_LIMIT).astype(np.int64)
+                    which, own = best_lanes(np.arange(shape[1]), known, int(floors[k]), wanted[1])
+                else:
+                    order = np.argsort(place[k, :count])
+                    which = place[k, order].astype(np.int64)
+                    own = score[k, order].astype(np.int64)
+                self._exact(form, targets, own, which, most)
+                yield which, own
 
     def _wide(
         self, form: QueryForms, targets: OnDevice, which: NDArray[np.int64], most: int
     ) -> NDArray[np.int64]:
         """32-bit scores of some targets, the longest of which go first."""
         setup = form.wide
-        assert setup is not None
         lengths = targets.lengths[which]
         order = np.argsort(-lengths, kind="stable")
         chosen = self.upload("chosen", targets.used[which[order]].astype(np.int32))
@@ -364,8 +473,8 @@ class SearchSlot(SlotArrays):
         )
         out = self.room("wide scores", which.size, np.int32)
         blocks, threads = -(-warps // WARPS), 32 * min(warps, WARPS)
-        arguments = (setup.gap, setup.algebra, query, targets.texts, chosen, memory, out)
-        wide_scores.launch(blocks, threads, *arguments, stream=self.stream)
+        arguments = (setup.gap, setup.algebras, query, targets.texts, chosen, memory, out)
+        wide_scores.launch(blocks, threads, *arguments, stream=self.stream, shared=SHARED)
         found, done = self.fetch("wide scores", out)
         done.synchronize()
         scores = np.empty(which.size, np.int64)
@@ -424,36 +533,66 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
     queries, blocks, progress, *_ = batch
     devices = target.devices
     longest = int(blocks.lengths.max(initial=0))
-    forms = [QueryForms(query, longest) for query in queries]
+    forms = [_FORMS.of(query, longest) for query in queries]
     scores = [np.zeros(blocks.lengths.shape, np.int64) for _ in queries]
-    served = [k for k, form in enumerate(forms) if form.wide is not None]
-    for k, form in enumerate(forms):
-        if form.wide is None:
-            (scores[k],) = target.host.launch(
-                BLOCK_SCORES, BlockBatch([queries[k]], blocks, progress, thread_count())
-            )
+    served = [k for k, form in enumerate(forms) if form.served]
+    for k in sorted({*range(len(forms))} - {*served}):
+        (scores[k],) = target.host.launch(
+            BLOCK_SCORES, BlockBatch([queries[k]], blocks, progress, thread_count())
+        )
     if not served or not longest:
         return scores
     plan = SLOTS.plan(devices)
     rows = max(queries[k].rows.size for k in served)
-    needs = partial(packed_bytes, m=rows, longest=longest)
+
+    def on_slot(slot: SearchSlot, first: int, last: int) -> None:
+        part = blocks.between(first, last)
+        used = np.flatnonzero(part.lengths)
+        if used.size:
+            targets = slot.send(part, used, plan.piece)
+            found = slot.scores([forms[k] for k in served], targets, plan.bytes)
+            for k, own in zip(served, found, strict=True):
+                scores[k][first:last].ravel()[used] = own
 
     def run(share: tuple[int, int]) -> None:
-        first, last = share
-        part = TargetBlocks(blocks.packed, blocks.first_columns[first : last + 1], blocks.lengths[first:last])
-        found = _of_part(devices, [forms[k] for k in served], part, plan)
-        for k, own in zip(served, found, strict=True):
-            scores[k][first:last] = own
-        progress(int(part.lengths.sum(dtype=np.int64)) * sum(queries[k].rows.size for k in served))
+        _with_memory(devices, on_slot, *share)
+        residues = int(blocks.lengths[slice(*share)].sum(dtype=np.int64))
+        progress(residues * sum(queries[k].rows.size for k in served))
 
     total = int(blocks.lengths.sum(dtype=np.int64))
-    shares = shares_of(
-        blocks.lengths, plan._replace(residues=_residues_of_a_part(total, plan.residues, len(devices))), needs
-    )
+    some = plan._replace(residues=_residues_of_a_part(total, plan.residues, len(devices)))
+    shares = shares_of(blocks.lengths, some, partial(packed_bytes, m=rows, longest=longest))
     over_threads(min(len(shares), plan.slots * len(devices)), shares, run)
     for k in served:
         offer_border(queries[k], blocks.lengths, scores[k])
     return scores
+
+
+def best_batch(batch: BestBatch, target: CudaTarget) -> list[BestLanes]:
+    """See `plait.dp.pairs.launches`. All targets go to one device, if they fit: others have other batches."""
+    queries, blocks, least, most = batch
+    longest = int(blocks.lengths.max(initial=0))
+    forms = [_FORMS.of(query, longest) for query in queries]
+    if not all(form.served and form.packed for form in forms) or blocks.packed.shape[1] != LANES:
+        return best_of_scores(score_batch(BlockBatch(queries, blocks), target), batch)
+    found: list[list[BestLanes]] = [[BestLanes(*np.zeros((2, 0), np.int64))] for _ in queries]
+    plan = SLOTS.plan(target.devices)
+
+    def on_slot(slot: SearchSlot, first: int, last: int) -> None:
+        part = blocks.between(first, last)
+        used = np.flatnonzero(part.lengths)
+        if used.size:
+            targets = slot.send(part, used, plan.piece)
+            best = list(slot.best(forms, targets, (least, most), plan.bytes))
+            for own, (which, scores) in zip(found, best, strict=True):
+                own.append(BestLanes(first * LANES + used[which], scores))
+
+    needs = partial(packed_bytes, m=max(query.rows.size for query in queries), longest=longest)
+    for share in shares_of(blocks.lengths, plan, needs):
+        _with_memory(target.devices, on_slot, *share)
+    # Of all parts, and with those that packed lanes could not hold.
+    lanes, scores = ([np.concatenate([part[k] for part in own]) for own in found] for k in (0, 1))
+    return [best_lanes(*own, most) for own in zip(lanes, scores, least, strict=True)]
 
 
 def _residues_of_a_part(total: int, most: int, devices: int) -> int:
@@ -467,35 +606,18 @@ def _residues_of_a_part(total: int, most: int, devices: int) -> int:
     return min(max(own + own // 64 + 1, _LEAST_RESIDUES), most)
 
 
-def _of_part(
-    devices: Sequence[int], forms: Sequence[QueryForms], part: TargetBlocks, plan: SearchPlan
-) -> list[NDArray[np.int64]]:
-    """Scores of a part of the targets; of its halves, should the memory not suffice."""
+def _with_memory(
+    devices: Sequence[int], run: Callable[[SearchSlot, int, int], None], first: int, last: int
+) -> None:
+    """Do something with some blocks of targets, with half of them at a time where memory is short."""
     try:
         with SLOTS.slot(devices) as slot:
-            return _on_slot(slot, forms, part, plan)
+            run(slot, first, last)
+        return
     except DeviceMemoryError:
         SLOTS.release()
-        blocks = len(part.lengths)
-        if blocks == 1:
+        if last - first == 1:
             raise
-    middle = blocks // 2
-    packed, first, lengths = part
-    halves = (
-        TargetBlocks(packed, first[: middle + 1], lengths[:middle]),
-        TargetBlocks(packed, first[middle:], lengths[middle:]),
-    )
-    found = [_of_part(devices, forms, half, plan) for half in halves]
-    return [np.concatenate(own) for own in zip(*found, strict=True)]
-
-
-def _on_slot(
-    slot: SearchSlot, forms: Sequence[QueryForms], part: TargetBlocks, plan: SearchPlan
-) -> list[NDArray[np.int64]]:
-    used = np.flatnonzero(part.lengths)
-    found = [np.zeros(part.lengths.shape, np.int64) for _ in forms]
-    if used.size:
-        targets = slot.send(part, used, plan.piece)
-        for own, scores in zip(found, slot.scores(forms, targets, plan.bytes), strict=True):
-            own.ravel()[used] = scores
-    return found
+    middle = (first + last) // 2
+    _with_memory(devices, run, first, middle)
+    _with_memory(devices, run, middle, last)

@@ -9,20 +9,24 @@ from numpy.typing import NDArray
 
 from plait.devices.cuda import cuda, cuda_kernel
 from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, gaps
+from plait.dp.pairs.gpu_packed import WORD, WORD_TYPE, four_words, shared_place
+from plait.dp.pairs.gpu_stripes import all_bits_if_equal, blend
 from plait.dp.pairs.inter_sequence import BlockQuery
-from plait.lang.algebras import MaxPlus, choice
+from plait.lang.algebras import MaxPlus, SaturatingMaxPlus, choice
 from plait.lang.compile import shared
-from plait.lang.warps import lane_index, shuffle, shuffle_up, shuffle_xor, synchronize_warp
+from plait.lang.warps import lane_index, shuffle_up, shuffle_xor, synchronize_warp
 
-#: Rows of a lane, rows of a warp, warps of a block of threads.
-ROWS = 8
+#: Rows of a lane, a multiple of four, rows of a warp, warps of a block, and blocks of a multiprocessor.
+ROWS = 12
 STRIPE = 32 * ROWS
-WARPS = 4
+WARPS = 8
+BLOCKS = 3
 #: Letters of a query at the most, and one more for the rows behind its end.
 LETTERS = 32
 #: Places of a row of scores: an odd number, so that lanes seldom read from the same bank.
 WIDTH = 33
-_TABLE = (LETTERS + 1) * WIDTH
+#: Bytes of dynamic shared memory of a block: scores of each code of a target with the rows of a stripe.
+SHARED = 4 * WIDTH * STRIPE
 
 # Where alignments end.
 _EVERYWHERE, _LAST_COLUMN, _LAST_ROW = 1, 2, 4
@@ -79,111 +83,134 @@ def end_of(query: Any, alg: Any, best: Any, h: Any, row: Any, last_column: Any) 
 @shared
 def above(step: Any, query: Any, memory: Any, warp: Any, stripe: Any, column: Any) -> Any:
     """``h`` and ``f`` of the row above a stripe: of the border, or of the last row of the stripe before."""
-    gap, alg = step
+    gap, (_, alg) = step
     if stripe > 0:
-        return memory.h[warp, column], memory.f[warp, column]
-    h = query.top[min(column + 1, query.top.size - 1)]
+        return memory.h[np.uint32(warp), np.uint32(column)], memory.f[np.uint32(warp), np.uint32(column)]
+    h = query.top[np.uint32(column + 1 if query.top.size > 1 else 0)]
     return h, np.int32(gaps(gap, alg, h, alg.zero, alg.zero)[1])
 
 
 @shared
-def eight_cells(step: Any, table: Any, code: Any, states: Any, diagonal: Any, f: Any, best: Any) -> Any:
+def cells_of(step: Any, profile: Any, place: Any, states: Any, diagonal: Any, f: Any, best: Any) -> Any:
     """The rows of a lane in a column: what it hands down, and the best value."""
-    gap, alg = step
-    letters, h_column, e_column = states
-    h = alg.zero
-    for r in range(ROWS):
-        h = np.int32(cell(gap, alg, diagonal, e_column[r], f, table[np.uint32(letters[r] + code)]))
-        diagonal = h_column[r]
-        h_column[r] = h
-        e, f = gaps(gap, alg, h, e_column[r], f)
-        e_column[r] = e
-        f = np.int32(f)
-        best = choice(alg, best, h)
+    gap, algebras = step
+    h_column, e_column = states
+    h = diagonal
+    for group in range(ROWS // 4):
+        scores = four_words(profile, np.uint32(place + np.uint32(128 * WORD * group)))
+        for k in range(4):
+            r = 4 * group + k
+            h = np.int32(cell(gap, algebras[0], diagonal, e_column[r], f, scores[k]))
+            diagonal = h_column[r]
+            h_column[r] = h
+            e, f = gaps(gap, algebras[1], h, e_column[r], f)
+            e_column[r] = e
+            f = np.int32(f)
+            best = choice(algebras[1], best, h)
     return h, f, best
 
 
 @shared
+def fill_profile(query: Any, stripe: Any, profile: Any) -> None:
+    """Scores of each code of a target with the rows of a stripe, four rows of each lane side by side."""
+    cuda.syncthreads()
+    for k in range(np.int32(cuda.threadIdx.x), WIDTH * STRIPE, cuda.blockDim.x):
+        code, rest = k // STRIPE, k % STRIPE
+        row = rest // 4 % 32 * ROWS + rest // 128 * 4 + rest % 4
+        profile[k] = query.table[query.letters[stripe * STRIPE + row] + code]
+    cuda.syncthreads()
+
+
+@shared
 def sweep_stripe(
-    step: Any, query: Any, text: Any, table: Any, states: Any, memory: Any, place: Any, best: Any
+    step: Any, query: Any, text: Any, profile: Any, states: Any, memory: Any, place: Any, best: Any
 ) -> Any:
     """The columns of a target in one stripe of the query; the best value so far."""
-    alg = step[1]
     codes, start, columns = text
     lane, warp, stripe = place
     row = np.int32(stripe * STRIPE + lane * ROWS)
     more = (stripe + 1) * STRIPE < query.letters.size
+    own = np.uint32(shared_place(profile) + np.uint32(4 * WORD) * np.uint32(lane))
     diagonal_in = query.left_h[row]
-    # Handed on from lane to lane, and 32 columns of what lane 0 is handed.
-    h, f, code = np.int32(0), np.int32(0), np.int32(0)
-    next_h, next_f, next_code = np.int32(0), np.int32(0), np.int32(0)
-    for number in range(columns + 31):
-        turn = np.int32(number & 31)
-        if turn == 0 and number + lane < columns:
-            next_code = np.int32(codes[start + number + lane])
-            next_h, next_f = above(step, query, memory, warp, stripe, np.int32(number + lane))
-        h, f, code = shuffle_up(h, 1), shuffle_up(f, 1), shuffle_up(code, 1)
-        first_h, first_f, first_code = shuffle(next_h, turn), shuffle(next_f, turn), shuffle(next_code, turn)
-        if lane == 0:
-            h, f, code = first_h, first_f, first_code
-        column = np.int32(number - lane)
-        if column >= 0 and column < columns:
+    h, f = np.int32(0), np.int32(0)
+    top = all_bits_if_equal(lane, 0)
+    # Of the next column: what lane 0 is handed, and the code.
+    ahead = above(step, query, memory, warp, stripe, np.int32(0))
+    code = np.uint32(codes[np.uint64(start)])
+    column = np.int32(-lane)
+    for _ in range(columns + 31):
+        h, f = blend(top, ahead[0], shuffle_up(h, 1)), blend(top, ahead[1], shuffle_up(f, 1))
+        here = np.uint32(own + code * np.uint32(STRIPE * WORD))
+        following = np.int32(column + 1)
+        if np.uint32(following) < np.uint32(columns):
+            code = np.uint32(codes[np.uint64(start + following)])
+            ahead = above(step, query, memory, warp, stripe, following)
+        if np.uint32(column) < np.uint32(columns):
             diagonal = diagonal_in
             diagonal_in = h
-            h, f, highest = eight_cells(step, table, code, states, diagonal, f, best)
-            last = column == columns - 1
+            h, f, highest = cells_of(step, profile, here, states, diagonal, f, best)
+            last = following == columns
             if query.ends & _EVERYWHERE:
                 best = highest
             elif last or query.ends & _LAST_ROW:
                 for r in range(ROWS):
-                    best = end_of(query, alg, best, states[1][r], row + r, last)
+                    best = end_of(query, step[1][1], best, states[0][r], row + r, last)
             if more and lane == 31:
-                memory.h[warp, column] = h
-                memory.f[warp, column] = f
+                memory.h[np.uint32(warp), np.uint32(column)] = h
+                memory.f[np.uint32(warp), np.uint32(column)] = f
+        column = following
     return best
 
 
-@cuda_kernel()
-def wide_scores(gap, alg, query, texts, chosen, memory, out):  # type: ignore[no-untyped-def]
+@shared
+def take_batch(memory: Any, taken: Any) -> Any:
+    """The next targets, for all warps of a block."""
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        taken[0] = cuda.atomic.add(memory.next, 0, 1)
+    cuda.syncthreads()
+    return np.int32(taken[0])
+
+
+@cuda_kernel(launch_bounds=(32 * WARPS, BLOCKS))
+def wide_scores(gap, algebras, query, texts, chosen, memory, out):  # type: ignore[no-untyped-def]
     """Best scores of a query with chosen targets; ``out[k]`` is that of target ``chosen[k]``.
 
-    Launched with up to `WARPS` warps a block and no more warps than `memory` has rows for. Targets are taken
-    in the order of `chosen` by whatever warp is free, so the longest had better come first.
+    `algebras` are that of cells and that of gaps. Launched with up to `WARPS` warps a block and no more warps
+    than `memory` has rows for. Blocks take as many targets as they have warps, in the order of `chosen`, so
+    the longest had better come first, and go through the stripes of the query together.
     """
-    table = cuda.shared.array(_TABLE, np.int32)
-    thread = np.int32(cuda.threadIdx.x)
-    for k in range(thread, _TABLE, cuda.blockDim.x):
-        table[k] = query.table[k]
-    cuda.syncthreads()
+    profile = cuda.shared.array(0, WORD_TYPE)
+    taken = cuda.shared.array(1, np.int32)
     lane = np.int32(lane_index())
-    warp = np.int32(cuda.blockIdx.x * WARPS + thread // 32)
-    letters = cuda.local.array(ROWS, np.int32)
-    h_column = cuda.local.array(ROWS, np.int32)
-    e_column = cuda.local.array(ROWS, np.int32)
-    states = (letters, h_column, e_column)
-    item = np.int32(0)
-    while item < chosen.size:
-        if lane == 0:
-            item = np.int32(cuda.atomic.add(memory.next, 0, 1))
-        item = np.int32(shuffle(item, 0))
-        if item < chosen.size:
-            own = chosen[item]
-            start = texts.starts[own]
-            text = (texts.codes, start, np.int32(texts.starts[own + 1] - start))
-            best = alg.zero
-            for stripe in range(np.int32(query.letters.size // STRIPE)):
+    warps = np.int32(cuda.blockDim.x // 32)
+    own = np.int32(cuda.threadIdx.x // 32)
+    states = (cuda.local.array(ROWS, np.int32), cuda.local.array(ROWS, np.int32))
+    filled = np.int32(-1)
+    batch = take_batch(memory, taken)
+    while batch * warps < chosen.size:
+        item = np.int32(batch * warps + own)
+        best = algebras[1].zero
+        for stripe in range(np.int32(query.letters.size // STRIPE)):
+            if stripe != filled:
+                fill_profile(query, stripe, profile)
+                filled = np.int32(stripe)
+            if item < chosen.size:
+                target = chosen[item]
+                start = texts.starts[target]
+                text = (texts.codes, start, np.int32(texts.starts[target + 1] - start))
                 for r in range(ROWS):
                     row = stripe * STRIPE + lane * ROWS + r
-                    letters[r] = query.letters[row]
-                    h_column[r] = query.left_h[row + 1]
-                    e_column[r] = query.left_e[row]
-                place = (lane, warp, stripe)
-                best = sweep_stripe((gap, alg), query, text, table, states, memory, place, best)
+                    states[0][r] = query.left_h[row + 1]
+                    states[1][r] = query.left_e[row]
+                place = (lane, np.int32(cuda.blockIdx.x * WARPS + own), stripe)
+                best = sweep_stripe((gap, algebras), query, text, profile, states, memory, place, best)
                 synchronize_warp()
-            for distance in (16, 8, 4, 2, 1):
-                best = choice(alg, best, shuffle_xor(best, distance))
-            if lane == 0:
-                out[item] = best
+        for distance in (16, 8, 4, 2, 1):
+            best = choice(algebras[1], best, shuffle_xor(best, distance))
+        if lane == 0 and item < chosen.size:
+            out[item] = best
+        batch = take_batch(memory, taken)
 
 
 #: Scores that nothing comes back from. Two of them can be added.
@@ -203,7 +230,9 @@ class WideSetup:
         if query.gap_open == query.gap_extend:
             self.gap = LinearGap(number(-query.gap_open))
         zero = 0 if free.local else _LOW
-        self.algebra = MaxPlus(number(zero), number(0))
+        # What a gap hands on need not be held at 0: no cell falls below it.
+        free_gaps = SaturatingMaxPlus(number(zero), number(0))
+        self.algebras: Any = (MaxPlus(number(zero), number(0)) if free.local else free_gaps, free_gaps)
         self.stripes = -(-rows // STRIPE)
         padded = self.stripes * STRIPE
         letters = np.full(padded, LETTERS * WIDTH, np.int32)
@@ -235,21 +264,17 @@ def _side(query: BlockQuery, size: int, is_free: bool) -> NDArray[np.int64]:
     return -(query.gap_open + query.gap_extend * np.arange(size, dtype=np.int64))
 
 
-def wide_setup(query: BlockQuery, longest: int) -> WideSetup | None:
-    """How the kernel of 32-bit scores sweeps a query; None if its numbers cannot hold what is needed.
+def wide_serves(query: BlockQuery, longest: int) -> bool:
+    """Whether the numbers of the kernel of 32-bit scores can hold what is needed.
 
     `longest` is the longest target's residues.
     """
     letters, codes = query.scores.shape
-    if letters > LETTERS or codes > WIDTH:
-        return None
     low, high = int(query.scores.min(initial=0)), int(query.scores.max(initial=0))
     rows = query.rows.size
-    if max(-low, high, query.gap_open, query.gap_extend) >= -_LOW:
-        return None
+    if letters > LETTERS or codes > WIDTH or max(-low, high, query.gap_open, query.gap_extend) >= -_LOW:
+        return False
     if high * min(rows, longest) >= np.iinfo(np.int32).max:
-        return None
+        return False
     least = -(3 * query.gap_open + query.gap_extend * (rows + longest)) + low
-    if not query.free.local and least <= _LOW:
-        return None
-    return WideSetup(query, longest)
+    return bool(query.free.local) or least > _LOW

@@ -136,23 +136,20 @@ def sweep_tiles(
 
 
 class CpuTiles:
-    """`plait.dp.pairs.tiles.ManyTiles` on the CPU: small tiles, many of them in one call of a thread.
+    """`plait.dp.pairs.tiles.ManyTiles` on the CPU: small tiles, many of them in one call of a thread."""
 
-    `wanted` is how many of the tiles are likely to be swept again.
-    """
-
-    def __init__(self, steps: TileSteps, wanted: int) -> None:
-        self._call, self._wanted = steps.tiles, wanted
+    def __init__(self, steps: TileSteps) -> None:
+        self._call = steps.tiles
         self.visits = steps.threads
 
     def serves(self, pair: LongPair, region: Tile) -> bool:
         """Any pair and region."""
         return True
 
-    def grid(self, region: Tile, checkpoint_limit: int) -> Grid:
+    def grid(self, region: Tile, checkpoint_limit: int, wanted: int) -> Grid:
         """Cut a region so that keeping edges, and sweeping the wanted tiles again, take the least time."""
         rows, columns = region.row_end - region.row, region.column_end - region.column
-        side = max(cbrt(_SWEPT_PER_KEPT * region.cells / self._wanted), 16 * region.cells / checkpoint_limit)
+        side = max(cbrt(_SWEPT_PER_KEPT * region.cells / wanted), 16 * region.cells / checkpoint_limit)
         width = min(max(int(side), _TILE_COLUMNS), columns)
         height = min((int(side**2 / width) // _TILE_ROWS + 1) * _TILE_ROWS, rows)
         if height * width == region.cells > _SEEN_CELLS:
@@ -187,8 +184,8 @@ class CpuTiles:
 def _swept(pair: LongPair, steps: TileSteps, tile: Tile, edges: Edges, corner: int, wanted: int) -> Sweep:
     """A region whose tiles have their best values, and their edges kept."""
     if steps.many is None or not steps.many.serves(pair, tile):
-        steps = steps._replace(many=CpuTiles(steps, wanted))
-    sweep = Sweep(pair, steps, tile, edges, corner, pair.checkpoint_limit, True)
+        steps = steps._replace(many=CpuTiles(steps))
+    sweep = Sweep(pair, steps, tile, edges, corner, pair.checkpoint_limit, True, wanted)
     sweep.run()
     return sweep
 

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.target import Problem, free_bytes, interpreted
-from plait.dp.pairs.blocks import BlockBatch, TraceBatch, score_blocks, trace_targets
+from plait.dp.pairs.blocks import (
+    BestBatch,
+    BestLanes,
+    BlockBatch,
+    TraceBatch,
+    best_blocks,
+    score_blocks,
+    trace_targets,
+)
 from plait.dp.pairs.inter_sequence import score_blocks_kernel, trace_targets_kernel
 from plait.dp.pairs.kbest import BestPath, KBest, k_best, sweep_tiles_kernel
 from plait.dp.pairs.lists import (
@@ -64,13 +72,17 @@ def on_long_pair(find: Callable[[LongPair, TileSteps], R], steps: TileSteps, pai
     return find(pair, steps)
 
 
+def _worth(pair: LongPair) -> bool:
+    return bool(pair.costs.query.size * pair.costs.target.size >= _LEAST_CELLS)
+
+
 def _long(find: Callable[[LongPair, TileSteps], R], cuda: str) -> Problem[LongPair, R]:
     return Problem(
         "a long pair",
         cpu=lambda batch, target: on_long_pair(find, cpu_steps(target.threads), batch),
         reference=lambda batch, target: on_long_pair(find, reference_steps(), batch),
         cuda=cuda,
-        worth=lambda batch: batch.costs.query.size * batch.costs.target.size >= _LEAST_CELLS,
+        worth=_worth,
     )
 
 
@@ -88,6 +100,14 @@ BLOCK_SCORES: Final[Problem[BlockBatch, list[NDArray[np.int64]]]] = Problem(
     cuda="plait.dp.pairs.gpu_search:score_batch",
     worth=lambda batch: batch.cells >= _LEAST_CELLS,
 )
+#: The best targets of queries.
+BEST_TARGETS: Final[Problem[BestBatch, list[BestLanes]]] = Problem(
+    "the best targets of blocks",
+    cpu=partial(best_blocks, score_blocks_kernel),
+    reference=partial(best_blocks, interpreted(score_blocks_kernel)),
+    cuda="plait.dp.pairs.gpu_search:best_batch",
+    worth=lambda batch: BlockBatch(batch.queries, batch.blocks).cells >= _LEAST_CELLS,
+)
 #: Alignments of a query with many targets.
 BLOCK_TRACES: Final[Problem[TraceBatch, PairResults]] = Problem(
     "alignments with targets",
@@ -104,6 +124,5 @@ K_BEST: Final[Problem[KBest, list[BestPath]]] = Problem(
     cpu=lambda batch, target: on_long_pair(partial(k_best, batch), cpu_steps(target.threads), batch.pair),
     reference=lambda batch, target: on_long_pair(partial(k_best, batch), reference_steps(), batch.pair),
     cuda="plait.dp.pairs.gpu_long:k_best_batch",
-    # Equal, but slower there: most of what is looked into is too small for a launch.
-    worth=lambda batch: False,
+    worth=lambda batch: batch.apart > 0 and _worth(batch.pair),
 )

@@ -134,8 +134,8 @@ class ManyTiles(Protocol):
         """Whether it can, and is worth its start for a region."""
         ...
 
-    def grid(self, region: Tile, checkpoint_limit: int) -> Grid:
-        """Cut a region into tiles, as `tile_grid` does."""
+    def grid(self, region: Tile, checkpoint_limit: int, wanted: int) -> Grid:
+        """Cut a region into tiles, as `tile_grid` does, of which so many are likely to be swept again."""
         ...
 
     def sweep(self, pair: LongPair, visit: Visit) -> NDArray[np.int64]:
@@ -213,7 +213,8 @@ class Sweep:
 
     `edges` are the upper and left ones of the region, changed to the lower and right ones; `corner` is ``h``
     above and left of it; `limit` the bytes for the edges of the tiles, 0 if they are not kept. `ending`: the
-    end of the alignment is wanted, if it may be in any cell.
+    end of the alignment is wanted, if it may be in any cell. `wanted` tiles are likely to be swept again; 0
+    if nobody knows.
     """
 
     def __init__(
@@ -225,11 +226,12 @@ class Sweep:
         corner: int,
         limit: int,
         ending: bool,
+        wanted: int = 0,
     ) -> None:
         self.pair, self.steps, self.edges, self.ending = pair, steps, edges, ending
         self.many: ManyTiles | None = steps.many
         if self.many is not None and self.many.serves(pair, region):
-            self.grid: Grid = self.many.grid(region, limit)
+            self.grid: Grid = self.many.grid(region, limit, wanted)
         else:
             self.many = None
             self.grid = tile_grid(region, steps.threads, ROWS * pair.setup.lanes.width, limit)
@@ -391,9 +393,8 @@ def _barred(source: Any, barred: Sequence[NDArray[np.int64]], tile: Tile, limits
     return Barred(source, rows[inside] - tile.row, columns[inside] - tile.column, marks)
 
 
-#: Tiles along the diagonal that are made ready ahead: those with choices, and those that are cut.
-_AHEAD_WITH_CHOICES = 4
-_AHEAD_CUT = 1
+#: Tiles that are made ready ahead: more take the interpreter longer than they save.
+_AHEAD = 3
 
 
 class _Ready(NamedTuple):
@@ -432,9 +433,14 @@ class _Pool:
 
 
 class KeptTiles:
-    """Tiles that several walks pass through: the second time all of their choices are made, and kept."""
+    """Tiles that several walks pass through: the second time all of their choices are made, and kept.
+
+    `walks` are those that have come into a tile at some place, in some state: others that come there follow
+    them.
+    """
 
     def __init__(self) -> None:
+        self.walks: dict[tuple[int, ...], tuple[Walk, tuple[int, int]]] = {}
         self._passed: set[tuple[Sweep, int, int]] = set()
         self._ready: dict[tuple[Sweep, int, int], _Ready] = {}
         self._bytes = 0
@@ -480,7 +486,7 @@ class _Ahead:
         i, j = grid.place(row, column)
         found = self.waiting.pop((i, j), None)
         if self.pool is not None:
-            self._look_ahead(i, j)
+            self._look_ahead(self.pool, row, column)
         if found is not None:
             return found.result()
         tile = grid.tile(i, j)
@@ -489,16 +495,22 @@ class _Ahead:
             return part_of()
         return self.kept.take(self.sweep, (i, j), part_of, partial(self._make, self.pair, i, j, tile))
 
-    def _look_ahead(self, i: int, j: int) -> None:
-        assert self.pool is not None
-        most = _AHEAD_WITH_CHOICES if self._fits(self.sweep.grid.tile(i, j)) else _AHEAD_CUT
-        wanted = [(i - d - a, j - d - b) for d in range(most) for a, b in ((1, 1), (1, 0), (0, 1))]
+    def _look_ahead(self, pool: _Pool, row: int, column: int) -> None:
+        """Make the tiles ready that the walk comes to if it stays on its diagonal."""
+        grid, wanted = self.sweep.grid, []
+        for _ in range(_AHEAD):
+            tile = grid.tile(*grid.place(row, column))
+            step = min(row - tile.row, column - tile.column) + 1
+            row, column = row - step, column - step
+            if row < grid.region.row or column < grid.region.column:
+                break
+            wanted.append(grid.place(row, column))
         for place in set(self.waiting) - set(wanted):
             self.waiting.pop(place).cancel()
         for place in wanted:
-            if min(place) >= 0 and place not in self.waiting:
-                tile = self.sweep.grid.tile(*place)
-                self.waiting[place] = self.pool.threads.submit(self._make, self.pair_ahead, *place, tile)
+            if place not in self.waiting:
+                tile = grid.tile(*place)
+                self.waiting[place] = pool.threads.submit(self._make, self.pair_ahead, *place, tile)
 
     def _fits(self, tile: Tile) -> bool:
         """Whether the choices of a tile can be kept."""
@@ -535,6 +547,8 @@ class Walk:
         self.pair, self.steps, self.kept = pair, steps, kept
         self.cursor = np.array([best[1], best[2], 0, best[0], 0], np.int64)
         self.runs = np.zeros((1024, 2), np.int64)
+        #: Where the walk came into tiles: how many runs there were, and columns of the last one.
+        self.entries: dict[tuple[int, ...], tuple[int, int]] = {}
 
     def back(self, sweep: Sweep) -> None:
         """Walk through the tiles of a region whose edges were kept."""
@@ -543,11 +557,34 @@ class Walk:
         with self._pool() as pool:
             ahead = _Ahead(self.pair, self.steps, sweep, pool, self.kept)
             while cursor[2] != DONE and cursor[0] >= region.row and cursor[1] >= region.column:
+                if self.kept is not None and self._follow(self.kept):
+                    return
                 ready = ahead.take(int(cursor[0]), int(cursor[1]))
                 if ready.sweep is None:
                     self._through(ready)
                 else:
                     self.back(ready.sweep)
+
+    def _follow(self, kept: KeptTiles) -> bool:
+        """Go on as a walk before that came to the same place, which ends as that one did; note the place."""
+        place = tuple(self.cursor[:3].tolist())
+        known = kept.walks.get(place)
+        count = int(self.cursor[4])
+        if known is None:
+            self.entries[place] = count, int(self.runs[count - 1, 1]) if count else 0
+            return False
+        before, (first, length) = known
+        rest = before.runs[max(first - 1, 0) : int(before.cursor[4])].copy()
+        if first:
+            rest[0, 1] -= length
+        rest = rest[rest[:, 1] > 0]
+        if count and len(rest) and rest[0, 0] == self.runs[count - 1, 0]:
+            self.runs[count - 1, 1] += rest[0, 1]
+            rest = rest[1:]
+        self.runs = np.concatenate([self.runs[:count], rest])
+        self.cursor[:] = before.cursor
+        self.cursor[4] = len(self.runs)
+        return True
 
     @contextmanager
     def _pool(self) -> Iterator[_Pool | None]:
@@ -556,7 +593,7 @@ class Walk:
         if self.steps.many is None or self.steps.threads < 2:
             yield None
             return
-        pool = _Pool(min(self.steps.threads, 3 * _AHEAD_WITH_CHOICES))
+        pool = _Pool(min(self.steps.threads, _AHEAD))
         try:
             yield pool
         finally:
@@ -582,6 +619,8 @@ class Walk:
             self.cursor,
             self.runs,
         )
+        if self.kept is not None:
+            self.kept.walks |= {place: (self, entry) for place, entry in self.entries.items()}
 
 
 def whole_matrix(pair: LongPair, steps: TileSteps) -> tuple[Tile, Edges]:
@@ -608,7 +647,8 @@ def score_long(pair: LongPair, steps: TileSteps) -> NDArray[np.int64]:
         whole = Tile(0, pair.costs.query.size, 0, pair.costs.target.size)
         if steps.many.serves(pair, whole):
             # Where many tiles are swept together, the end in any cell is found from their edges.
-            limit = bytes_to_seek(whole.cells, pair.checkpoint_limit)
+            # Where several devices sweep, in pieces enough for all.
+            limit = bytes_to_seek(whole.cells, pair.checkpoint_limit) * max(steps.many.visits // 4, 1)
     return _first_pass(pair, steps, limit).best
 
 
