@@ -601,9 +601,8 @@ class Compressor:
         elif self._beside is None:
             self._put(self._code(values, self._row))
         else:
-            # The next rows may have the same memory.
             self._put_coded()
-            self._coded = self._beside.submit(self._code, values.copy(), self._row)
+            self._coded = self._beside.submit(self._code, values, self._row)
         return rows
 
     def _code(self, residuals: NDArray[np.int64], row: int) -> bytes:
