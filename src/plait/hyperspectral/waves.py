@@ -178,7 +178,7 @@ class BandsAbreast:
         self._done += count
         # The rows before those of the next run; they may overlap.
         samples[:before] = samples[count : count + before].copy()
-        found = residuals[:count, : image.bands].astype(np.int64)
+        found: NDArray[np.int64] = residuals[:count, : image.bands].astype(np.int64)
         return found.reshape(len(rows), image.columns, image.bands)
 
     def resume(self, row: int, near: NDArray[np.int64], weights: NDArray[np.int64]) -> None:
@@ -268,7 +268,7 @@ class BandWaves:
             weights,
             offsets,
             numbers,
-            (-np.arange(columns + _LANES, dtype=kind) % columns)[np.newaxis],
+            np.arange(0, -columns - _LANES, -1, dtype=kind)[np.newaxis] % columns,
             nothing,
             nothing,
         )

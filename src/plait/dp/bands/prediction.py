@@ -207,27 +207,27 @@ class NarrowPrediction(BandPrediction):
     """
 
     @staticmethod
-    def of_lanes(p: NarrowPrediction, lanes: Any) -> Any:
+    def of_lanes(p: Any, lanes: Any) -> Any:
         return NarrowPrediction(*_spread(p, lanes))
 
     @staticmethod
-    def in_lanes(p: NarrowPrediction, lanes: Any, value: Any) -> Any:
+    def in_lanes(p: Any, lanes: Any, value: Any) -> Any:
         return splat(lanes, np.int32(value))
 
     @staticmethod
-    def no_sum(p: NarrowPrediction) -> Any:
+    def no_sum(p: Any) -> Any:
         return product_even(p.zero, p.zero), product_odd(p.zero, p.zero)
 
     @staticmethod
-    def plus_product(p: NarrowPrediction, dot: Any, difference: Any, weight: Any) -> Any:
+    def plus_product(p: Any, dot: Any, difference: Any, weight: Any) -> Any:
         return dot[0] + product_even(difference, weight), dot[1] + product_odd(difference, weight)
 
     @staticmethod
-    def predicted(p: NarrowPrediction, dot: Any, sigma: Any) -> Any:
+    def predicted(p: Any, dot: Any, sigma: Any) -> Any:
         return plus_product(p, dot, sigma, p.one << p.omega)
 
     @staticmethod
-    def doubled(p: NarrowPrediction, high: Any) -> Any:
+    def doubled(p: Any, high: Any) -> Any:
         whole = interleaved(high[0], high[1], p.omega + p.one) + p.one
         return minimum(maximum(whole, p.least + p.least), p.largest + p.largest + p.one)
 
