@@ -8,10 +8,10 @@ each time with other noise in its lowest two bits. P = 3, the sample-adaptive co
 
 Every stream is compared with that of the CPU, byte for byte, and every sample that comes back with the
 original. With ``--blocks`` the large cube becomes a container instead, on one GPU and then on all, by eight
-threads, which is compared with the CPU's, too. Kernels: the sum of the times between events before and after each, the least of the repeats. Host
-to host: from samples in ordinary memory to the bytes of the stream and back, by the clock on the wall.
-Published figures (other cubes and machines): 357 million samples a second on two GPUs, 322 on one, 128 on
-four cores to compress, 85 to decompress.
+threads, which is compared with the CPU's, too. Kernels: the sum of the times between events before and after
+each, the least of the repeats. Host to host: from samples in ordinary memory to the bytes of the stream and
+back, by the clock on the wall. Published figures (other cubes and machines): 357 million samples a second on
+two GPUs, 322 on one, 128 on four cores to compress, 85 to decompress.
 """
 
 from __future__ import annotations
