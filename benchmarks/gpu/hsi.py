@@ -32,6 +32,7 @@ from hsi import made_up, processor
 
 from plait.devices.cuda import CudaKernel, cuda
 from plait.hyperspectral.codec import StreamDecoder, compress, decompress, find_entries
+from plait.hyperspectral.containers import _packed_entries
 from plait.hyperspectral.cubes import ArrayCube
 from plait.hyperspectral.gpu_codec import decompress_rows
 from plait.hyperspectral.parameters import ImageLayout
@@ -119,11 +120,14 @@ def measure(times: Times, name: str, cube: NDArray[Any], repeat: int) -> None:
     assert found[2] == expected, "other bytes than those of the CPU"
     say("compress, bytes equal", cube.size, found)
     decoder = StreamDecoder(expected)
-    entries = find_entries(decoder)
     body = memoryview(expected)[decoder.header_bytes :]
-    found = times.measure(repeat, lambda: decompress_rows(parameters, body, entries, (0,)))
-    assert np.array_equal(found[2], cube), "other samples than the original"
-    say(f"decompress from {len(entries.rows)} entries, samples equal", cube.size, found)
+    for every in (None, 4, 16):
+        entries = find_entries(decoder, every)
+        found = times.measure(repeat, lambda e=entries: decompress_rows(parameters, body, e, (0,)))
+        assert np.array_equal(found[2], cube), "other samples than the original"
+        room = len(_packed_entries(entries))
+        told = f"{len(entries.rows)} entries ({room / 1e3:.1f} kB, {100 * room / len(expected):.2f} %)"
+        say(f"decompress from {told}, samples equal", cube.size, found)
 
 
 def over_gpus(cube: NDArray[Any], blocks: str) -> None:
