@@ -284,21 +284,23 @@ class BandWaves:
             memory.bands[4, own] = share[low:high]
             memory.bands[5, own] = 0 if "relative" in limits else most[low:high]
 
-    def run(self, values: NDArray[np.int64]) -> None:
-        """Turn the next samples into residuals, or the other way round, in place.
+    def run(self, values: NDArray[np.int64], out: NDArray[Any] | None = None, middle: int = 0) -> None:
+        """Turn the next samples into residuals, or the other way round, in place, or in `out`.
 
-        `values` are int64, (samples, bands), C order; samples count from the middle of their range.
+        `values` are int64, (samples, bands), C order; samples count from the middle of their range. `out` has
+        their shape and any type of integers; `middle` is added to what comes there.
         """
+        out = values if out is None else out
         for start in range(0, len(values), self._stretch):
-            part = values[start : start + self._stretch]
+            part, to = values[start : start + self._stretch], out[start : start + self._stretch]
             first, last = self._done, self._done + len(part)
             for low, high, memory in self._waves:
-                own = np.ascontiguousarray(part[:, low:high])
-                skew_kernel(own, first, memory.values)
+                skew_kernel(np.ascontiguousarray(part[:, low:high]), first, memory.values)
                 run_samples_kernel(self._lanes, self._numbers, self._way, memory, first, last)
-                unskew_kernel(memory.values, first, own)
-                if len(self._waves) > 1:
-                    part[:, low:high] = own
+                own = to if len(self._waves) == 1 else np.empty((len(to), high - low), to.dtype)
+                unskew_kernel(memory.values, first, own, middle)
+                if own is not to:
+                    to[:, low:high] = own
             self._done = last
 
     def _places(self, low: int, high: int, memory: BandMemory) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -375,13 +375,13 @@ def skew(samples: Any, first: int, values: Any) -> None:
 
 
 @shared
-def unskew(values: Any, first: int, samples: Any) -> None:
-    """The inverse of `skew`: `samples` is changed in place."""
+def unskew(values: Any, first: int, samples: Any, middle: int) -> None:
+    """The inverse of `skew`, with `middle` added: `samples`, integers, are written."""
     for k in range(samples.shape[0]):
         row = (first + k) % values.shape[0]
         turn = min(values.shape[0] - row, samples.shape[1])
         for z in range(turn):
-            store(OneLane(1), samples, k, z, load(OneLane(1), values, row + z, z))
+            store(OneLane(1), samples, k, z, load(OneLane(1), values, row + z, z) + middle)
         row -= values.shape[0]
         for z in range(turn, samples.shape[1]):
-            store(OneLane(1), samples, k, z, load(OneLane(1), values, row + z, z))
+            store(OneLane(1), samples, k, z, load(OneLane(1), values, row + z, z) + middle)
