@@ -23,7 +23,7 @@ from plait.dp.bands.prediction import BandPrediction, doubled, learned, learning
 from plait.dp.bands.wavefront import PAST, directional
 from plait.lang.compile import shared
 from plait.lang.lanes import equal, greater, select
-from plait.lang.warps import WARP, ballot, synchronize_warp
+from plait.lang.warps import WARP, synchronize_warp
 
 #: Samples of a band that are brought together, and warps of a block, of which the first one predicts.
 STEPS: Final = 32
@@ -31,7 +31,6 @@ WARPS: Final = 17
 #: A multiple of whatever is divided by, larger than what is shifted.
 _LIFT: Final = 1 << 30
 _WIDE: Final = WARP + PAST
-_SIZES: Final = _WIDE + WARP
 _WORD: Final = np.dtype(np.int32)
 
 
@@ -77,18 +76,15 @@ class WordPrediction(NamedTuple):
 
     @staticmethod
     def learned(p: WordPrediction, weight: Any, difference: Any, falls: Any, shift: Any) -> Any:
+        # ((d << left >> right) + 1) >> 1 is (2 d 2**left + 2 * 2**right) >> (right + 2).
+        scale, half, places = shift
+        signed = np.int32(-scale) if falls else scale
+        twice = np.uint32(np.int32(difference * signed) + half)
+        moved = np.int32(
+            weight + np.int32(twice >> np.uint32(places & 31)) - np.int32(_LIFT >> (places & 31))
+        )
         bound = np.int32(np.int32(4) << (p.omega & 31))
-        return min(max(_moved(weight, difference, falls, shift), np.int32(-bound)), np.int32(bound - 1))
-
-
-@shared
-def _moved(weight: Any, difference: Any, falls: Any, shift: Any) -> Any:
-    """A weight after a sample where that is within its limits."""
-    # ((d << left >> right) + 1) >> 1 is (2 d 2**left + 2 * 2**right) >> (right + 2).
-    scale, half, places = shift
-    signed = np.int32(-scale) if falls else scale
-    twice = np.uint32(np.int32(difference * signed) + half)
-    return np.int32(weight + np.int32(twice >> np.uint32(places & 31)) - np.int32(_LIFT >> (places & 31)))
+        return min(max(moved, np.int32(-bound)), np.int32(bound - 1))
 
 
 def word_prediction(p: BandPrediction) -> WordPrediction:
@@ -190,16 +186,11 @@ def find_differences(p: Any, kind: Any, stretch: Any, found: Any, wrong: Any) ->
 
 
 class _Tile(NamedTuple):
-    """Differences of `STEPS` samples and a warp's bands in shared memory, and the factors of learning.
-
-    `largest` (`_SIZES`) has the largest size of the central differences of each band, then of the
-    directional ones.
-    """
+    """Differences of `STEPS` samples and a warp's bands in shared memory, and the factors of learning."""
 
     central: Any
     sides: Any
     rates: Any
-    largest: Any
 
 
 @shared
@@ -211,7 +202,6 @@ def _bring_tile(
     samples, directed = found.central.shape[0], found.sides.shape[1] > 0
     here = np.uint32(low + lane)
     there = np.uint32(min(np.int32(low + WARP + lane), np.int32(found.central.shape[1] - 1)))
-    most = most_after = most_aside = np.int32(0)
     for count in range(warp, STEPS, warps):
         step, row = np.uint32(count), np.uint32(min(np.int32(first + count), np.int32(samples - 1)))
         # All are asked for before the first is needed.
@@ -229,12 +219,6 @@ def _bring_tile(
         tile.sides[0, step, np.uint32(lane)] = north
         tile.sides[1, step, np.uint32(lane)] = west
         tile.sides[2, step, np.uint32(lane)] = north_west
-        most, most_after = max(most, abs(before)), max(most_after, abs(after))
-        most_aside = max(most_aside, max(abs(north), max(abs(west), abs(north_west))))
-    cuda.atomic.max(tile.largest, np.uint32(lane), most)
-    cuda.atomic.max(tile.largest, np.uint32(_WIDE + lane), most_aside)
-    if lane < PAST:
-        cuda.atomic.max(tile.largest, np.uint32(WARP + lane), most_after)
     if warp == 0:
         rates = learning_shift(p, np.int32(start + first + lane))
         for i in range(3):
@@ -266,54 +250,32 @@ def _take_sample(tile: _Tile, step: Any, lane: Any, u: Any) -> None:
 
 
 @shared
-def _learn_sample(p: Any, inside: bool, u: Any, weights: Any) -> Any:
+def _learn_sample(p: Any, u: Any, weights: Any) -> Any:
     """Change the weights by what `_take_sample` has taken; e of the sample."""
     last = weights.size
     whole = _weighted(-(np.int64(u[last]) << np.int64(p.omega & 31)), u, weights)
-    falls, rates = whole >= 0, (u[last + 1], u[last + 2], u[last + 3])
+    falls = whole >= 0
     for i in range(last):
-        if inside:
-            weights[i] = _moved(weights[i], u[i], falls, rates)
-        else:
-            weights[i] = learned(p, weights[i], u[i], falls, rates)
+        weights[i] = learned(p, weights[i], u[i], falls, (u[last + 1], u[last + 2], u[last + 3]))
     return np.int32(whole >> np.int64((p.omega + 1) & 31))
 
 
 @shared
-def _stays_inside(p: Any, tile: _Tile, weights: Any, lane: Any) -> bool:
-    """Whether no weight of a band can come to its limits in a tile; `tile.largest` becomes 0."""
-    most, zero = tile.largest[np.uint32(_WIDE) + lane], np.int32(0)
-    farthest = zero
-    for i in range(weights.size):
-        if i >= 3:
-            most = max(most, tile.largest[np.uint32(PAST + 2 - i) + lane])
-        farthest = max(farthest, abs(weights[i]))
-    synchronize_warp()
-    tile.largest[lane] = tile.largest[np.uint32(_WIDE) + lane] = zero
-    if lane < PAST:
-        tile.largest[np.uint32(WARP) + lane] = zero
-    # Factors of learning only fall; downwards, a step may be longer by one.
-    rates = tile.rates[0, zero], tile.rates[1, zero], tile.rates[2, zero]
-    step = np.int32(learned(p, zero, most, False, rates) + 1)
-    return farthest + STEPS * step < np.int32(4) << (p.omega & 31)
-
-
-@shared
-def _learn_tile(p: Any, tile: _Tile, inside: bool, memory: Any, place: Any, lane: Any) -> None:
+def _learn_tile(p: Any, tile: _Tile, memory: Any, place: Any, lane: Any) -> None:
     """Go through the samples of a tile, two at a time: one is taken while the other is learned from.
 
-    `inside`: no weight comes to its limits. `memory` is the weights, room for two samples, and where e of
-    them goes, from ``place[0]`` on in steps of ``place[1]``.
+    `memory` is the weights, room for two samples, and where e of them goes, from ``place[0]`` on in steps of
+    ``place[1]``.
     """
     weights, one, other, out = memory
     at, width = place
     _take_sample(tile, np.uint32(0), lane, one)
     for pair in range(STEPS // 2):
         _take_sample(tile, np.uint32(2 * pair + 1), lane, other)
-        out[at] = _learn_sample(p, inside, one, weights)
+        out[at] = _learn_sample(p, one, weights)
         # Behind the last sample any will do.
         _take_sample(tile, np.uint32((2 * pair + 2) & (STEPS - 1)), lane, one)
-        out[np.uint32(at + width)] = _learn_sample(p, inside, other, weights)
+        out[np.uint32(at + width)] = _learn_sample(p, other, weights)
         at = np.uint32(at + 2 * width)
 
 
@@ -332,7 +294,6 @@ def learning_kernel(before: int) -> CudaKernel:
         central = cuda.shared.array((2, STEPS, _WIDE), np.int32)
         sides = cuda.shared.array((2, 3, STEPS, WARP), np.int32)
         rates = cuda.shared.array((2, 3, STEPS), np.int32)
-        largest = cuda.shared.array((2, _SIZES), np.int32)
         own = cuda.local.array(size, np.int32)
         one, other = cuda.local.array(more, np.int32), cuda.local.array(more, np.int32)
         lane, warp = np.uint32(cuda.threadIdx.x & 31), np.int32(cuda.threadIdx.x >> 5)
@@ -341,24 +302,18 @@ def learning_kernel(before: int) -> CudaKernel:
         helper = warp - 1, cuda.blockDim.x // WARP - 1, np.int32(lane)
         for i in range(size):
             own[i] = weights[i, column]
-        for place in range(cuda.threadIdx.x, _SIZES, cuda.blockDim.x):
-            largest[0, place] = largest[1, place] = 0
-        cuda.syncthreads()
         if warp > 0:
-            _bring_tile(p, found, _Tile(central[0], sides[0], rates[0], largest[0]), 0, start, low, helper)
+            _bring_tile(p, found, _Tile(central[0], sides[0], rates[0]), 0, start, low, helper)
         cuda.syncthreads()
         side = np.uint32(0)
         for first in range(0, samples, STEPS):
             after = np.uint32(side ^ 1)
             if warp == 0:
-                tile = _Tile(central[side], sides[side], rates[side], largest[side])
-                place, memory = np.uint32(first * width + column), (own, one, other, out)
-                if ballot(not _stays_inside(p, tile, own, lane)) == 0:
-                    _learn_tile(p, tile, True, memory, (place, width), lane)
-                else:
-                    _learn_tile(p, tile, False, memory, (place, width), lane)
+                tile = _Tile(central[side], sides[side], rates[side])
+                place = np.uint32(first * width + column)
+                _learn_tile(p, tile, (own, one, other, out), (place, width), lane)
             else:
-                tile = _Tile(central[after], sides[after], rates[after], largest[after])
+                tile = _Tile(central[after], sides[after], rates[after])
                 _bring_tile(p, found, tile, first + STEPS, start, low, helper)
             cuda.syncthreads()
             side = after
