@@ -21,6 +21,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,25 @@ def over_gpus(cube: NDArray[Any], blocks: str) -> None:
     print(f"  all to one: {seconds['cuda:0'] / seconds['cuda:all']:.2f}")
 
 
+def streams_at_once(cube: NDArray[Any]) -> None:
+    """A plain stream on one GPU, and as many at once as there are GPUs, each made by a thread on its own."""
+    rows, columns, bands = cube.shape
+    image = ImageLayout(columns=columns, rows=rows, bands=bands, dynamic_range=int(cube.max()).bit_length())
+    parameters = preset_parameters(image)
+    expected, one = compress(cube, parameters, device="cpu"), 0.0
+    for count in sorted({1, 2, len(cuda.gpus)}):
+        least, names = np.inf, [f"cuda:{number}" for number in range(count)]
+        with ThreadPoolExecutor(count) as pool:
+            for _ in range(6):
+                begun = time.perf_counter()
+                found = list(pool.map(lambda name: compress(cube, parameters, device=name), names))
+                least = min(least, time.perf_counter() - begun)
+                assert all(stream == expected for stream in found), "other bytes than those of the CPU"
+        speed = count * cube.size / least / 1e6
+        one = one or speed
+        print(f"  {count} plain streams at once: host to host {speed:7.0f} MS/s, to one {speed / one:.2f}")
+
+
 def repeated(shape: tuple[int, int, int]) -> NDArray[np.uint16]:
     """The large cube."""
     rows, columns, bands = shape
@@ -175,7 +195,9 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{cuda.get_current_device().name}; {processor()}")
     if options.blocks:
-        over_gpus(repeated(tuple(map(int, options.large.split(",")))), options.blocks)
+        cube = repeated(tuple(map(int, options.large.split(","))))
+        over_gpus(cube, options.blocks)
+        streams_at_once(cube)
         return
     times = Times()
     if options.cube:
