@@ -285,6 +285,28 @@ def widen(like: Any, value: Any) -> Any:
     return value.astype(like.dtype) if isinstance(value, np.ndarray) else like.dtype.type(value)
 
 
+def product_even(a: Any, b: Any) -> Any:
+    """64-bit products of the lanes 0, 2, 4, ... of groups of 32-bit integers; of numbers, their product."""
+    return a[::2].astype(np.int64) * b[::2] if isinstance(a, np.ndarray) else np.int64(a) * np.int64(b)
+
+
+def product_odd(a: Any, b: Any) -> Any:
+    """64-bit products of the lanes 1, 3, 5, ... of groups of 32-bit integers; 0 of numbers."""
+    return a[1::2].astype(np.int64) * b[1::2] if isinstance(a, np.ndarray) else np.int64(0)
+
+
+def interleaved(even: Any, odd: Any, shift: Any) -> Any:
+    """Groups of 64-bit integers, one for lanes 0, 2, 4, ..., shifted to the right; 32 bits have room for it.
+
+    `shift` is a group of 32-bit lanes, each from 0 to 31; of numbers, `even` is shifted.
+    """
+    if not isinstance(even, np.ndarray):
+        return even >> shift
+    found = np.empty_like(shift)
+    found[::2], found[1::2] = even >> shift[::2], odd >> shift[1::2]
+    return found
+
+
 def highest_bit(word: int) -> int:
     """Index of the highest set bit of a word that is not zero.
 
