@@ -186,6 +186,25 @@ def element_store(typing_context: Any, rows: Any, row: Any, lane: Any, value: An
 
 
 @intrinsic
+def row_prefetch(typing_context: Any, rows: Any, row: Any) -> Any:
+    """Ask for the line of the cache in which a row begins."""
+    if rows.layout != "C":
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        view = context.make_array(rows)(context, builder, args[0])
+        columns = builder.extract_value(view.shape, 1) if rows.ndim == 2 else ir.Constant(_I64, 1)
+        place = builder.bitcast(builder.gep(view.data, [builder.mul(args[1], columns)]), _I8.as_pointer())
+        # To be read, from the nearest cache, as data.
+        how = [ir.Constant(INDEX, number) for number in (0, 3, 1)]
+        kind = ir.FunctionType(ir.VoidType(), [place.type, INDEX, INDEX, INDEX])
+        builder.call(builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind), [place, *how])
+        return context.get_dummy_value()
+
+    return types.void(rows, types.int64), generate
+
+
+@intrinsic
 def vector_splat(typing_context: Any, lanes: Any, value: Any) -> Any:
     """Fill a group with one value."""
     kind = LaneGroup(value, _width(lanes))
@@ -786,6 +805,7 @@ _by_width(groups.load, _load_one, _load_group)
 _by_width(groups.store, _store_one, _store_group)
 _by_width(groups.splat, _second, _of_two(vector_splat))
 _by_width(groups.lookup, _lookup_one, _lookup_group)
+specialise(groups.prefetch, lambda rows, row: _of_two(row_prefetch))
 _by_kind(groups.maximum, _maximum_numbers, _of_two(vector_maximum))
 _by_kind(groups.minimum, _minimum_numbers, _of_two(vector_minimum))
 _by_kind(groups.quotient, _of_two(lane_quotient), _of_two(lane_quotient))

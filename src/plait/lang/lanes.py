@@ -135,6 +135,12 @@ def store(lanes: Any, rows: Any, row: int, lane: int, value: Any) -> None:
         rows[row, lane : lane + lanes.width] = value
 
 
+def prefetch(rows: Any, row: int) -> None:
+    """Bring the beginning of ``rows[row]`` near, and do not wait for it; in Python there is nothing to do."""
+    if rows.ndim > 2 or not rows.flags.c_contiguous or not 0 <= row < len(rows):
+        raise IndexError(f"row {row} of an array {rows.shape} with strides {rows.strides}")
+
+
 def splat(lanes: Any, value: Any) -> Any:
     """A group with the same value in all lanes."""
     return value if lanes.width == 1 else np.full(lanes.width, value)
