@@ -5,8 +5,9 @@
 Random nucleotides and copies with 5 % errors, in equal parts substitutions, insertions and deletions. Each
 line is microseconds of processor time a pair, of one thread, the best of several: from codes to distances or
 paths, all of `score_pairs` from strings, and edlib's `align` from the same strings, which is called once a
-pair. Checked: distances are edlib's, and alignments cost what they say. Peer: ``pip install edlib``. Hamming
-distances, of lists and of all against one, are beside NumPy's of the same texts, joined, and equal to them.
+pair; then one pair a call of both. Checked: distances are edlib's, and alignments cost what they say. Peer:
+``pip install edlib``. Hamming distances, of lists and of all against one, are beside NumPy's of the same
+texts, joined, and equal to them.
 """
 
 from __future__ import annotations
@@ -97,6 +98,24 @@ def measure(size: int, pairs: int, rng: np.random.Generator) -> None:
         )
 
 
+def measure_calls(size: int, rng: np.random.Generator) -> None:
+    """One call for one pair, from strings."""
+    query = "".join(rng.choice(list("ACGT"), size))
+    target, aligner, calls = mutated(query, rng), aligner_of("global"), max(100_000 // size, 20)
+    for name, task, ours in (("score", "distance", aligner.score), ("align", "path", aligner.align)):
+        own, found = best(lambda: [ours(query, target) for _ in range(calls)][-1], calls)  # noqa: B023
+        peer, known = best(
+            lambda: [edlib.align(query, target, task=task) for _ in range(calls)][-1],  # noqa: B023
+            calls,
+        )
+        assert known["editDistance"] == -(found if name == "score" else found.score)
+        print(
+            f"a call for {size:6} nt, Aligner.{name} {own:9.2f} us ({peer / own:5.1f} x), "
+            f"edlib {peer:9.2f} us",
+            flush=True,
+        )
+
+
 def measure_hamming(size: int, pairs: int, rng: np.random.Generator) -> None:
     """Lines of texts of one length."""
     letters = np.frombuffer(b"ACGT", np.uint8)[rng.integers(0, 4, (2, pairs, size))]
@@ -121,5 +140,7 @@ if __name__ == "__main__":
     print(processor_name(), flush=True)
     for length, number in SIZES:
         measure(length, number, np.random.default_rng(length))
+    for length in (14, 150, 400, 1000, 4000, 10_000):
+        measure_calls(length, np.random.default_rng(length))
     for length, number in ((20, 20_000), (150, 20_000), (10_000, 100)):
         measure_hamming(length, number, np.random.default_rng(length))

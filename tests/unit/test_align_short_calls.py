@@ -92,6 +92,23 @@ def test_matrices_and_lanes(matrix: str, mode: Any) -> None:
         assert aligner.align(query, target) == aligner.align_codes(aligner.pair(query, target))[0]
 
 
+@pytest.mark.parametrize("mode", ["global", "semiglobal", "overlap"])
+@pytest.mark.parametrize("letters", ["ACGT", "ACGTN", "ARNDCQEGHILKMFPSTWYV"])
+def test_unit_costs(letters: str, mode: Any) -> None:
+    """Distances as scores; letters of nucleotides that are not A, C, G or T; equal letters that score."""
+    rng = np.random.default_rng(len(letters))
+    same = np.eye(len(letters), dtype=np.int64)
+    for scores in (same - 1, 2 * same) if mode == "global" else (same - 1,):
+        aligner = make_aligner(make_scoring((letters, scores), 1, 1), mode=mode)
+        assert aligner._short._in_words is not None
+        for size in (1, 63, 64, 65, 250, 257, 513, 1024, 1025, 5000):
+            query = "".join(rng.choice(list(letters), size))
+            target = query[size // 5 :] + "".join(rng.choice(list(letters), size // 4))
+            batch = aligner.pair(query, target)
+            assert aligner.align(query, target) == aligner.align_codes(batch)[0]
+            assert aligner.score(query, target) == aligner.score_codes(batch)[0]
+
+
 def test_pairs_of_all_lengths_one_after_the_other() -> None:
     """Memory is kept between calls: what one leaves there is not seen by the next."""
     rng = np.random.default_rng(3)

@@ -95,7 +95,11 @@ def filled(values):
     return total
 
 
-chosen, filled = kernel(chosen), kernel(filled)
+def added(whole, short, other, fraction):
+    return 1.0 * whole[0] + whole[1] + whole[2] + short[0] + short[1] + other[0] + other[1] + fraction
+
+
+chosen, filled, added = kernel(chosen), kernel(filled), kernel(added)
 rows, out = np.arange(10, dtype=np.int16), np.zeros(10, np.int16)
 if "threads" in sys.argv:
     loads, load = [], _jit._native.load
@@ -120,6 +124,8 @@ read_only = rows.copy()
 read_only.setflags(write=False)
 found += [total(Scaled(np.int8(2), read_only), 0, out), nothing(out), int(out[0])]
 found += [chosen((True,), out), chosen((False,), out), round(filled(np.zeros(1000)), 6)]
+whole = np.int32(-70_000), np.uint32(4_000_000_000), np.uint64(1 << 40)
+found.append(added(whole, (np.int8(-1), np.uint8(200)), (np.int16(-300), np.uint16(60_000)), np.float32(0.5)))
 strided = np.arange(20, dtype=np.int16)[::2]
 if "strided" in sys.argv:
     found.append(weighed(3, strided))
@@ -128,7 +134,8 @@ print(json.dumps([found, "numba" in sys.modules, compiled_kernels()]))
 """
 #: Calls functions of the C library.
 SUM = round(math.exp(3) + math.log1p(3) + sum(math.exp(4) + math.log1p(4) for _ in range(999)), 6)
-ANSWERS = [132, 22.0, 5, 1.0, 90, None, 7, 11, 21, SUM]
+ADDED = -70_000 + 4_000_000_000 + (1 << 40) - 1 + 200 - 300 + 60_000 + 0.5
+ANSWERS = [132, 22.0, 5, 1.0, 90, None, 7, 11, 21, SUM, ADDED]
 
 
 class Two(NamedTuple):

@@ -132,13 +132,13 @@ class Aligner(PairSweep):
         """Whether pairs are swept whole, in the usual way."""
         return not self.limited and self.traceback == "auto" and not self.interpreted
 
-    def _align_short(self, query: str | bytes, target: str | bytes) -> ShortResult | None:
-        """The alignment of a short pair; None for what `ShortPairs` is not for."""
+    def _single(self, query: str | bytes, target: str | bytes, keep: bool) -> ShortResult | None:
+        """The alignment of one pair that `ShortPairs` is for, as its `find`."""
         short = max(len(query), len(target)) <= MOST_RESIDUES and query and target
         if not short or not self._usual or not (query.isascii() and target.isascii()):
             return None
-        raw = (letters.encode() if isinstance(letters, str) else letters for letters in (query, target))
-        return self._short.align(*raw)
+        own, other = (text.encode() if isinstance(text, str) else text for text in (query, target))
+        return self._short.find(own, other, keep)
 
     def score(self, query: Letters, target: Letters) -> int:
         """Score of a best alignment of two sequences.
@@ -149,7 +149,7 @@ class Aligner(PairSweep):
             Sequences; either may be empty.
         """
         query, target = letters_of(query, "query"), letters_of(target, "target")
-        found = self._align_short(query, target)
+        found = self._single(query, target, False)
         return int(self.score_codes(self.pair(query, target))[0]) if found is None else int(found[0][0])
 
     def align(self, query: Letters, target: Letters) -> Alignment:
@@ -161,7 +161,7 @@ class Aligner(PairSweep):
             As for `score`.
         """
         query, target = letters_of(query, "query"), letters_of(target, "target")
-        found = self._align_short(query, target)
+        found = self._single(query, target, True)
         if found is None:
             return self.align_codes(self.pair(query, target)).of([query], [target])[0]
         (score, query_end, target_end), (query_start, target_start, *counts), cigar = found

@@ -98,8 +98,6 @@ def pgen(
     min_v_identity
         Rows whose column v_identity is lower have no probability: their status is mutated. Left out, 0.98
         for immunoglobulins and 0 for T cell receptors; 0 computes all.
-        Column names of the inputs. lines: text without a header line, a junction in every line, behind it,
-        after tabs, V and J calls; with --of nt,aa nucleotides, amino acids, V and J.
     source
         What the inputs are.
     device

@@ -271,7 +271,7 @@ class _Kernel:
         code = self._loaded[types] if types in self._loaded else self._prepared(found, args)
         if code is None:
             return self._through_numba(args)
-        done, result = code(found)
+        done, result = code(code.lay_out(found))
         # What stopped it is told by the slower way.
         return result if done else self._through_numba(args)
 
@@ -298,8 +298,10 @@ class _Kernel:
         if found is None or code is None:
             return functools.partial(self, *args)
 
+        arguments = code.lay_out(found)
+
         def call() -> Any:
-            done, result = code(found)
+            done, result = code(arguments)
             return result if done else self._through_numba(args)
 
         return call

@@ -1,9 +1,10 @@
 """Machine code of kernels, kept on disk and called without Numba.
 
 Importing Numba takes longer than many a run. A kernel that was compiled before is an object file, with a
-checksum of all that it holds: `load` links it with LLVM alone, and `NativeCode` calls it with the arguments
-laid out as Numba's calling convention does: pointers to the result and to an exception, then every number,
-and of an array its owner (none), size, address, shape and strides.
+checksum of all that it holds: `load` links it with LLVM alone. Numba's calling convention has pointers to the
+result and to an exception, then every number, and of an array its owner (none), size, address, shape and
+strides. A call with some hundred arguments takes longer than many a kernel, so that an entry of three is kept
+beside: it reads the others from memory, where `NativeCode` lays them out.
 
 A module of its own: it alone links, and what has been compiled needs nothing else.
 """
@@ -26,15 +27,13 @@ from typing import Any
 
 import numpy as np
 
-_NUMBERS = {"q": ctypes.c_int64, "i": ctypes.c_int32, "h": ctypes.c_int16, "b": ctypes.c_int8}
-_NUMBERS |= {"Q": ctypes.c_uint64, "I": ctypes.c_uint32, "H": ctypes.c_uint16, "B": ctypes.c_uint8}
-_ARGUMENTS: dict[str, Any] = {
-    **_NUMBERS,
-    "?": ctypes.c_uint8,
-    "d": ctypes.c_double,
-    "f": ctypes.c_float,
-    "P": ctypes.c_void_p,
-}
+#: The format of `struct` for an argument of each letter, in 8 bytes.
+_WORDS = {"q": "q", "i": "i4x", "h": "h6x", "b": "b7x", "Q": "Q", "I": "I4x", "H": "H6x", "B": "B7x"}
+_WORDS |= {"?": "?7x", "d": "d", "f": "f4x", "P": "Q"}
+_WORD_BYTES = 8
+#: An entry: result, exception and arguments.
+_ENTRY = "plait_entry"
+_CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
 #: LLVM's type of each argument; pointers are all alike.
 _LLVM = {"q": "i64", "i": "i32", "h": "i16", "b": "i8", "Q": "i64", "I": "i32", "H": "i16", "B": "i8"}
 _LLVM |= {"?": "i8", "d": "double", "f": "float", "P": "P"}
@@ -139,24 +138,27 @@ def signature(arguments: tuple[Any, ...]) -> Signature | None:
 
 
 class NativeCode:
-    """A loaded kernel at `address`; `owner` keeps the code in memory.
+    """A loaded kernel with its entry at `address`; `owner` keeps the code in memory.
 
     `codes` are the types of its arguments, `result` those of its result, as `save` wrote them.
     """
 
     def __init__(self, address: int, codes: list[str], result: str, owner: object) -> None:
-        kinds = [_ARGUMENTS[code] for code in codes]
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *kinds)
-        self._call = prototype(address)
+        self._call = _CALL(address)
+        self._words = struct.Struct("=" + "".join(map(_WORDS.__getitem__, codes)))
         self._tuple = result.startswith("(")
         self._result = struct.Struct("=" + result.strip("()"))
         self._owner = owner
 
-    def __call__(self, found: Signature) -> tuple[bool, Any]:
+    def lay_out(self, found: Signature) -> bytes:
+        """Arguments as the entry reads them; what arrays hold is not in it."""
+        return self._words.pack(*found.values)
+
+    def __call__(self, arguments: bytes) -> tuple[bool, Any]:
         """Whether it ran to its end, and what it returned. Other threads run meanwhile."""
         room = ctypes.create_string_buffer(_RESULT_BYTES)
         raised = ctypes.c_void_p()
-        status = self._call(ctypes.addressof(room), ctypes.addressof(raised), *found.values)
+        status = self._call(ctypes.addressof(room), ctypes.addressof(raised), arguments)
         # Numba returns None with a status of its own.
         if status not in (0, -2):
             return False, None
@@ -255,9 +257,10 @@ def load(file: Path, found: Signature, *, installed: bool = False) -> NativeCode
         # An engine owns its machine: one that another engine uses, too, would be gone with the first of them.
         machine = target.create_target_machine(jit=True)
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        for part in (code[: told["bytes"]], code[told["bytes"] :]):
+            engine.add_object_file(llvm.ObjectFileRef.from_data(part))
         engine.finalize_object()
-        address = engine.get_function_address(told["symbol"])
+        address = engine.get_function_address(_ENTRY)
     return NativeCode(address, found.codes, told["result"], engine) if address else None
 
 
@@ -279,9 +282,30 @@ def save(file: Path, found: Signature, compiled: Any) -> bool:
         return False
     if outside is None or not outside <= set(_C_LIBRARY):
         return False
-    facts = {"symbol": described.llvm_func_name, "types": found.types, "result": result}
-    write(file, json.dumps(facts).encode() + b"\n" + code)
+    facts = {"types": found.types, "result": result, "bytes": len(code)}
+    write(file, json.dumps(facts).encode() + b"\n" + code + _entry(described.llvm_func_name, kind))
     return True
+
+
+def _entry(symbol: str, kind: Any) -> bytes:
+    """Machine code that calls a function of a type, in LLVM's sense, with arguments from memory."""
+    import llvmlite.binding as llvm
+    from llvmlite import ir
+
+    module, byte, number = ir.Module(), ir.IntType(8).as_pointer(), ir.IntType(64)
+    module.triple = llvm.get_process_triple()
+    own = ir.Function(module, ir.FunctionType(ir.IntType(32), [byte] * 3), _ENTRY)
+    build = ir.IRBuilder(own.append_basic_block())
+    places = (build.gep(own.args[2], [number(_WORD_BYTES * k)]) for k in range(len(kind.args) - 2))
+    words = [
+        build.load(build.bitcast(place, item.as_pointer()))
+        for place, item in zip(places, kind.args[2:], strict=True)
+    ]
+    first = [build.bitcast(own.args[k], kind.args[k]) for k in (0, 1)]
+    build.ret(build.call(ir.Function(module, kind, symbol), [*first, *words]))
+    # Nothing in it is worth the time of optimising.
+    machine = _target().create_target_machine(jit=True, opt=0)
+    return bytes(machine.emit_object(llvm.parse_assembly(str(module))))
 
 
 def _undefined(code: bytes) -> set[str] | None:

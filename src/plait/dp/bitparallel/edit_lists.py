@@ -33,7 +33,7 @@ from plait.lang.compile import bound, kernel, shared
 from plait.lang.lanes import equal, greater, host_lanes, load, select, splat, store, widen, width_of
 
 #: Residues of sequences of single pairs for which memory is kept, and most kinds of such memory.
-_KEPT_SIZES: Final = (1 << 10, 1 << 12, 1 << 14)
+KEPT_SIZES: Final = (1 << 10, 1 << 12, 1 << 14)
 _MOST_IDLE: Final = 8
 #: Words of choices of pairs side by side, two in each lane for 64 cells.
 _MOST_WORDS: Final = 1 << 17
@@ -344,37 +344,41 @@ def _side_by_side(
     return chosen if 2 * np.count_nonzero(chosen) > width else np.zeros(rows.size, np.bool_)
 
 
-class _OnePair:
-    """One pair after the other, for one thread: the arguments are laid out once."""
+class OneEdit:
+    """One pair after the other, for one thread: the arguments are laid out once.
 
-    def __init__(self, call: Callable[..., Any], task: EditPairs, size: int, keep: bool) -> None:
-        lanes, one = host_lanes(), np.zeros(1, np.int64)
-        self._codes, self._starts = np.zeros((2, size), np.uint8), np.zeros((2, 2), np.int64)
-        self._limits, runs = one.copy(), np.empty((2 * size + 2 if keep else 0, 2), np.int64)
-        self._found = PairResults(one.copy(), np.zeros((1, 4), np.int64), runs, one.copy())
-        sides = self._codes[0], self._starts[0], self._codes[1], self._starts[1]
+    `batch` says what pairs may leave out, how letters are told apart, and whether alignments are wanted;
+    `size` is the most residues of a sequence. `codes` are those of query and target, `found` what was found.
+    """
+
+    def __init__(self, call: Callable[..., Any], batch: EditBatch, size: int) -> None:
+        lanes, one, (task, keep) = host_lanes(), np.zeros(1, np.int64), batch
+        self.codes = np.zeros(size, np.uint8), np.zeros(size, np.uint8)
+        self._starts, self._limits = np.zeros((2, 2), np.int64), one.copy()
+        runs = np.empty((2 * size + 2 if keep else 0, 2), np.int64)
+        self.found = PairResults(one.copy(), np.zeros((1, 4), np.int64), runs, one.copy())
+        sides = self.codes[0], self._starts[0], self.codes[1], self._starts[1]
         own = read_only(EditPairs(*sides, self._limits, *task[5:]))
         memory = edit_memory(lanes.width, size, size, task.bits, keep)
-        self._call = bound(call, lanes, own, one, 0, 1, keep, memory, self._found)
+        self._call = bound(call, lanes, own, one, 0, 1, keep, memory, self.found)
 
-    def find(self, task: EditPairs) -> PairResults:
-        """What is found of the only pair of a task."""
-        rows, columns = task.query.size, task.target.size
-        self._codes[0, :rows], self._codes[1, :columns] = task.query, task.target
-        self._starts[0, 1], self._starts[1, 1] = rows, columns
-        self._limits[0], self._found.run_counts[0] = task.limits[0], 0
-        used, (scores, ends, runs, counts) = self._call(), self._found
-        return PairResults(scores.copy(), ends.copy(), runs[:used].copy(), counts.copy())
+    def find(self, query: NDArray[np.uint8], target: NDArray[np.uint8], limit: int) -> int:
+        """Find the distance of a pair, see `edit_pairs`; returns the number of runs."""
+        rows, columns = query.size, target.size
+        self.codes[0][:rows], self.codes[1][:columns] = query, target
+        self._starts[:, 1] = rows, columns
+        self._limits[0], self.found.run_counts[0] = limit, 0
+        return int(self._call())
 
 
-_IDLE: Final[dict[Any, list[_OnePair]]] = {}
+_IDLE: Final[dict[Any, list[OneEdit]]] = {}
 
 
 def _run_one(call: Callable[..., Any], batch: EditBatch) -> PairResults | None:
     """The only pair of a batch in memory that is kept; None if it is too long."""
     task, keep = batch
     longest = max(task.query.size, task.target.size)
-    size = next((size for size in _KEPT_SIZES if size >= longest), None)
+    size = next((size for size in KEPT_SIZES if size >= longest), None)
     if size is None:
         return None
     if len(_IDLE) > _MOST_IDLE:
@@ -383,8 +387,10 @@ def _run_one(call: Callable[..., Any], batch: EditBatch) -> PairResults | None:
     try:
         own = idle.pop()
     except IndexError:
-        own = _OnePair(call, task, size, keep)
-    found = own.find(task)
+        own = OneEdit(call, batch, size)
+    used = own.find(task.query, task.target, task.limits[0])
+    scores, ends, runs, counts = own.found
+    found = PairResults(scores.copy(), ends.copy(), runs[:used].copy(), counts.copy())
     idle.append(own)
     return found
 
