@@ -70,7 +70,7 @@ model = getattr(load, f"GenerativeModel{kind}")()
 model.load_and_process_igor_model(f"{folder}/model_marginals.txt")
 weights = getattr(engines, f"GenerationProbability{kind}")(model, genes)
 if given.get("zeros"):
-    weights.PinsVJ = [*weights.PinsVJ, *[0.0] * given["zeros"]]
+    weights.PinsVJ = importlib.import_module("numpy").append(weights.PinsVJ, [0.0] * given["zeros"])
 engine = fast.FastPgen(weights)
 found = {}
 for name, rows in given["cases"].items():

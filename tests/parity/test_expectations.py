@@ -18,7 +18,7 @@ from support.recombination import GENETIC_CODE, Way, coding_texts, drawn_junctio
 
 from plait.dp.chain.adjoint import expect_kernel
 from plait.vdj.calls import STATUSES
-from plait.vdj.model import RecombinationModel, expectations
+from plait.vdj.model import JunctionSampler, RecombinationModel, expectations, junctions, load_model
 from plait.vdj.model.expectations import (
     ErrorRate,
     Evidence,
@@ -221,6 +221,19 @@ def test_misread_nucleotides_of_several_genes(d: bool) -> None:
     assert found.errors[0] > 0 and sums.junctions == 2
     whole = drawn_junctions(model, 7, 20)
     assert_alike(found_in(model, whole, error_rate=0.0)[0], found_in(model, whole)[0])
+
+
+def test_parts_of_d_that_are_hardly_read_so_change_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less than 1e-7 of what is found: they are left out for the sake of time."""
+    model = load_model("human_TRB")
+    reads = JunctionSampler(model, seed=4).block(0, 12).texts()
+    found, sums = found_in(model, reads, error_rate=0.01)
+    monkeypatch.setattr(junctions, "LEAST_READ", 0.0)
+    every, all_sums = found_in(model, reads, error_rate=0.01)
+    assert sums.log_likelihood() == pytest.approx(all_sums.log_likelihood(), abs=1e-7)
+    for name, table in found._asdict().items():
+        assert table == pytest.approx(getattr(every, name), abs=1e-7), name
+    assert (found.p_d_deletions != every.p_d_deletions).any()
 
 
 def test_one_p_j_for_all_v() -> None:

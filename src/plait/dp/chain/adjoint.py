@@ -186,7 +186,7 @@ def backward_d(junction: Any, start: int, c: int, before: float, adjoint: Any, c
     left = splat(lanes, before)
     found = splat(lanes, 0.0)
     t, u, top = 0, start, 0
-    begin_walk(graph, u)
+    begin_walk(graph, u, True)
     while t >= 0:
         part = group_on_way(graph, lanes, u, load(lanes, tree.weight, t, c))
         right = load(lanes, scratch.right, u, c)

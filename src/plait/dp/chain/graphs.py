@@ -177,14 +177,16 @@ class ReadGraph(NamedTuple):
     """The graph of a plain text that was read with errors; node 4 p - 3 + s is symbol s at place p.
 
     `symbol` is uint8 (nodes,), `read` uint8 (places + 1,): what was read, from place 1 on. `rate`, float64
-    (2,): how probable it is that a symbol is read as itself, and as each one of the others. `way`, float64
-    (places + 1, 2): what the symbols on the walk under way weigh as they were read, and how many of them were
-    misread, up to each place.
+    (2,): how probable it is that a symbol is read as itself, and as each one of the others. `least`, float64
+    (2,): less weight ends a walk, if it may be cut short; and that of the walk under way. `way`, float64
+    (places + 1, 2): what the symbols on this walk weigh as they were read, and how many of them were misread,
+    up to each place.
     """
 
     symbol: Any
     read: Any
     rate: Any
+    least: Any
     way: Any
 
     @staticmethod
@@ -294,8 +296,14 @@ def _none_counted(graph: Any, u: int, errors: Any, amount: Any) -> None:
 
 
 @shared
-def _begin_walk(graph: Any, u: int) -> None:
+def _not_begun(graph: Any, u: int, short: bool) -> None:
+    pass
+
+
+@shared
+def _begin_walk(graph: Any, u: int, short: bool) -> None:
     place = place_of(graph, u)
+    graph.least[1] = graph.least[0] if short else 0.0
     graph.way[place, 0] = 1.0
     graph.way[place, 1] = 0.0
 
@@ -315,6 +323,17 @@ def _walk_on(graph: Any, u: int) -> None:
 @shared
 def _walk_back(graph: Any, u: int) -> None:
     _walk(graph, u, place_of(graph, u), place_of(graph, u) - 1)
+
+
+@shared
+def _always(graph: Any, u: int) -> bool:
+    return True
+
+
+@shared
+def _goes_on(graph: Any, u: int) -> bool:
+    weight = graph.way[place_of(graph, u) - 1, 0] * graph.rate[is_misread(graph, u)]
+    return bool(weight >= graph.least[1])
 
 
 @shared
@@ -347,8 +366,11 @@ def _where_misread(usual: Any, misread: Any) -> Any:
     return by_type_of({PathGraph: usual, TextGraph: usual, ReadGraph: misread})
 
 
-#: Begin to walk at a node. A walk goes deep first, so what is known up to a place stays until it turns there.
-begin_walk = _where_misread(_nothing, _begin_walk)
+#: Begin to walk at a node, and whether the walk may be cut short. A walk goes deep first, so what is known up
+#: to a place stays until it turns there.
+begin_walk = _where_misread(_not_begun, _begin_walk)
+#: Whether the walk that is at the place before a node may go on to it.
+goes_on = _where_misread(_always, _goes_on)
 #: Go on to a node, and back over one.
 walk_on = _where_misread(_nothing, _walk_on)
 walk_back = _where_misread(_nothing, _walk_back)
@@ -405,7 +427,7 @@ def step_on(tree: Any, graph: Any, nodes: int, t: int, u: int, stack: Any, top: 
     for k in range(count_after(graph, nodes, u)):
         y = node_after(graph, u, k)
         below = tree.child[t, graph.symbol[y]]
-        if below >= 0:
+        if below >= 0 and goes_on(graph, y):
             if next_t >= 0:
                 stack[top, 0] = next_t
                 stack[top, 1] = next_u

@@ -168,7 +168,7 @@ def visit_v(visitor: Any, junction: Any, texts: Any, item: int) -> None:
     _, _, chain, graph, nodes, scratch = junction
     for k in range(texts.v_first[item], texts.v_first[item + 1]):
         t, u, top = texts.v_root[k], 0, 0
-        begin_walk(graph, u)
+        begin_walk(graph, u, False)
         while t >= 0:
             visit(visitor, t, u)
             t, u, top = step_on(chain.v, graph, nodes, t, u, scratch.stack, top)
@@ -183,7 +183,7 @@ def visit_j(visitor: Any, junction: Any, texts: Any, item: int) -> None:
             if place_of(graph, end) != place_of(graph, nodes - 1):
                 break
             t, u, top = texts.j_root[k], end, 0
-            begin_walk(graph, u)
+            begin_walk(graph, u, False)
             while t >= 0:
                 visit(visitor, t, u)
                 t, u, top = step_back(chain.j, graph, t, u, scratch.stack, top)
@@ -332,7 +332,7 @@ def read_d(junction: Any, start: int, c: int) -> Any:
     tree = chain.words
     found = splat(lanes, alg.zero)
     t, u, top = 0, start, 0
-    begin_walk(graph, u)
+    begin_walk(graph, u, True)
     while t >= 0:
         part = group_on_way(graph, lanes, u, load(lanes, tree.weight, t, c))
         found = choice(alg, found, extend(alg, part, load(lanes, scratch.right, u, c)))

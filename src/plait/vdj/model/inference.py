@@ -677,8 +677,7 @@ def infer_files(
     """
     _check(inputs, iterations, tolerance, pseudocount)
     check_igor_names(start)
-    start = _with_errors(start, error_rate)
-    wanted = choice or EvidenceChoice()
+    start, wanted = _with_errors(start, error_rate), choice or EvidenceChoice()
     executor = LocalExecutor(threads)
     opened = open_evidence(inputs, wanted, layout)
     size = sum(table.reader.total_bytes for table in opened)
@@ -687,8 +686,7 @@ def infer_files(
         folder.check_replaceable(resume=resume, force=force)
         settings: dict[str, object] = {"layout": read_as(opened), "iterations": iterations}
         settings |= {"tolerance": tolerance, "pseudocount": pseudocount, "accelerate": accelerate}
-        if error_rate is not None:
-            settings["error_rate"] = error_rate
+        settings |= {} if error_rate is None else {"error_rate": error_rate}
         store = folder.begin(_key(opened, start, wanted, settings), resume=resume)
         told = progress or (lambda state: None)
         run = InferenceRun(start, folder, store, executor.threads, pseudocount, accelerate, error_rate, told)

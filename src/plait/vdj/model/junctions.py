@@ -398,6 +398,10 @@ def _depth(tree: EndTrees) -> int:
         depth += 1
 
 
+#: Parts of D whose nucleotides are read with less probability are left out where there are errors.
+LEAST_READ: Final = 1e-12
+
+
 def make_scratch(
     chain: WeightedChain,
     parts: GraphParts,
@@ -422,7 +426,7 @@ def make_scratch(
     if error_rate is not None:
         rate = np.array([1.0 - error_rate, error_rate / 3.0])
         read, way = np.zeros(longest + 1, np.uint8), np.zeros((longest + 1, 2))
-        graph = ReadGraph(np.zeros(nodes, np.uint8), read, rate, way)
+        graph = ReadGraph(np.zeros(nodes, np.uint8), read, rate, np.array([LEAST_READ, 0.0]), way)
     else:
         graph = PathGraph(np.zeros(nodes, np.uint8)) if plain else _text_graph(nodes, edges)
     stack = np.zeros((deepest * widest + 8, 2), np.int64)
