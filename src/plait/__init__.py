@@ -5,9 +5,9 @@ Importing plait is cheap: subjects are loaded when first used, and only they loa
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from plait._exports import on_first_use
 from plait._version import __version__
 from plait.errors import (
     CountOverflow,
@@ -45,25 +45,4 @@ __all__ = [
     "vdj",
 ]
 
-_SUBJECTS = (
-    "align",
-    "episodes",
-    "folding",
-    "hyperspectral",
-    "ldpc",
-    "mapping",
-    "qgrams",
-    "random",
-    "states",
-    "vdj",
-)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _SUBJECTS:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = on_first_use(__name__, __file__)

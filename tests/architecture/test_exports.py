@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,15 +76,29 @@ def test_all_names_what_exists(package: Path) -> None:
     assert not missing, "\n".join(missing)
 
 
-def test_dir_lists_the_public_names() -> None:
-    plait = importlib.import_module("plait")
-    assert set(plait.__all__) <= set(dir(plait))
+def test_packages_list_their_public_names_and_refuse_others(package: Path) -> None:
+    for path in package.rglob("__init__.py"):
+        module = importlib.import_module(module_name(path, package))
+        assert set(getattr(module, "__all__", ())) <= set(dir(module))
+        with pytest.raises(AttributeError, match=f"module {module.__name__!r} has no attribute 'nothing'"):
+            module.nothing  # noqa: B018  # looking it up is the test
 
 
-def test_an_unknown_name_is_refused() -> None:
-    plait = importlib.import_module("plait")
-    with pytest.raises(AttributeError, match="no_such_subject"):
-        _ = plait.no_such_subject
+def test_names_are_loaded_on_first_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lazy").mkdir()
+    (tmp_path / "lazy" / "room.py").write_text("a = 1\n")
+    (tmp_path / "lazy" / "__init__.py").write_text(
+        "from typing import TYPE_CHECKING\n"
+        "from plait._exports import on_first_use\n"
+        "if TYPE_CHECKING:\n"
+        "    from lazy import room\n"
+        "    from lazy.room import a\n"
+        "__getattr__, __dir__ = on_first_use(__name__, __file__)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    lazy = importlib.import_module("lazy")
+    assert {"a", "room", "TYPE_CHECKING"} <= set(dir(lazy)) and "lazy.room" not in sys.modules
+    assert lazy.a == 1 and lazy.room.a == 1
 
 
 @pytest.mark.parametrize(

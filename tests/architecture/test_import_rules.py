@@ -27,7 +27,7 @@ LAYERS = [
         "states",
     ),
     *("stats", "run", "formats", "dp", "devices", "lang"),
-    *("types", "alphabets", "settings", "errors", "_version"),
+    *("types", "alphabets", "settings", "errors", "_exports", "_version"),
 ]
 
 VIOLATIONS = {

@@ -6,8 +6,9 @@ Costs of gaps are positive numbers, and the first residue of a gap costs `gap_op
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from plait._exports import on_first_use
 
 if TYPE_CHECKING:
     from plait.align.aligner import (
@@ -69,34 +70,4 @@ __all__ = [
     "to_matrix",
 ]
 
-_HOME = {
-    name: module
-    for module, names in {
-        "results": ("Alignment", "Alignments"),
-        "scoring": (
-            "Scoring",
-            "SubstitutionMatrix",
-            "bundled_matrices",
-            "load_matrix",
-            "make_scoring",
-            "to_matrix",
-        ),
-        "sums": ("count_alignments", "count_optimal", "log_partition", "match_posteriors"),
-    }.items()
-    for name in names
-} | {
-    "match_mismatch": "scoring",
-    "search": "hits",
-    "edit_distances": "distances",
-    "hamming_distances": "distances",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME.get(name, 'aligner')}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = on_first_use(__name__, __file__)

@@ -72,8 +72,6 @@ class Limits:
 
 
 _DEFAULT = Limits()
-_RUN = RunParameters()
-_PARTS = PartParameters()
 
 
 def annotate(
@@ -94,8 +92,8 @@ def annotate(
     repertoire_id: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     sheet: Path | None = None,
     device: DeviceOption = "auto",
-    run: RunParameters = _RUN,
-    parts: PartParameters = _PARTS,
+    run: RunParameters = RunParameters(),
+    parts: PartParameters = PartParameters(),
 ) -> None:
     """Find V, D, J and the junction of every read.
 

@@ -12,7 +12,6 @@ from plait.cli.options import (
     AmbiguousOption,
     ChainOption,
     DeviceOption,
-    ExecutorParameters,
     Flag,
     ModelParameters,
     OverflowOption,
@@ -26,29 +25,22 @@ from plait.cli.options import (
 )
 from plait.lang.compiling import work_time
 
-_DEFAULT = ModelParameters()
-_LIMITS = PathLimits()
-_HERE = ExecutorParameters()
-_RUN = RunParameters()
-_PARTS = PartParameters()
-_SOURCE = SheetSource()
-
 
 def count(
     *inputs: Path,
     germline: str,
     output: TableOutput,
     anchors: Path | None = None,
-    parameters: ModelParameters = _DEFAULT,
+    parameters: ModelParameters = ModelParameters(),
     chain: ChainOption = "auto",
     ambiguous: AmbiguousOption = "first",
     overflow: OverflowOption = "null",
-    source: SheetSource = _SOURCE,
+    source: SheetSource = SheetSource(),
     long: Flag = False,
     min_v_identity: float | None = None,
     device: DeviceOption = "auto",
-    run: RunParameters = _RUN,
-    parts: PartParameters = _PARTS,
+    run: RunParameters = RunParameters(),
+    parts: PartParameters = PartParameters(),
 ) -> None:
     """Count the recombination paths of every row of one or more tables.
 
@@ -125,7 +117,7 @@ def explain(
     j_call: Annotated[str, Parameter(name=["--j", "--j-call"])],
     germline: str | None = None,
     anchors: Path | None = None,
-    limits: PathLimits = _LIMITS,
+    limits: PathLimits = PathLimits(),
     chain: ChainOption = "auto",
     format: Literal["text", "json"] = "text",
 ) -> None:

@@ -32,8 +32,6 @@ Number = Annotated[WholeNumber | None, Parameter(allow_leading_hyphen=True)]
 #: Patterns whose status is told one by one.
 _MOST_TOLD = 6
 _GIGA = 1e9
-_RUN, _PARTS = RunParameters(), PartParameters()
-
 _PAM = Parameter(group="Guides: PAM and bulges")
 _USES = Parameter(group="Primers and barcodes")
 
@@ -64,8 +62,8 @@ def find(
     max_product: Annotated[WholeNumber, _USES] = 3000,
     demultiplex: Annotated[Flag, _USES] = False,
     device: DeviceOption = "auto",
-    run: RunParameters = _RUN,
-    parts: PartParameters = _PARTS,
+    run: RunParameters = RunParameters(),
+    parts: PartParameters = PartParameters(),
 ) -> None:
     """Find every place where short patterns occur with at most so many errors.
 

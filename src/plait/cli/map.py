@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 # Written out here, so that help and checks of options need not load what the words mean.
 FormatOption = Literal["bam", "sam", "paf", "parquet"]
-_RUN, _PARTS = RunParameters(), PartParameters()
 
 
 def map_reads(
@@ -43,8 +42,8 @@ def map_reads(
     format: FormatOption | None = None,
     mapq: Literal["none", "unique"] = "none",
     device: DeviceOption = "cpu",
-    run: RunParameters = _RUN,
-    parts: PartParameters = _PARTS,
+    run: RunParameters = RunParameters(),
+    parts: PartParameters = PartParameters(),
 ) -> None:
     """Map reads of 25 to 400 letters: every locus within so many errors, on both strands, guaranteed.
 

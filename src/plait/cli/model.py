@@ -33,10 +33,6 @@ from plait.lang.compiling import work_time
 if TYPE_CHECKING:
     from plait.vdj.model import InferenceProgress, RecombinationModel
 
-_RUN = RunParameters()
-_PARTS = PartParameters()
-_SOURCE = JunctionSource()
-
 
 @Parameter(name="*", group=MODEL)
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +66,10 @@ def pgen(
     calls: CallsOption = "ignore",
     log10: Flag = False,
     min_v_identity: float | None = None,
-    source: JunctionSource = _SOURCE,
+    source: JunctionSource = JunctionSource(),
     device: DeviceOption = "auto",
-    run: RunParameters = _RUN,
-    parts: PartParameters = _PARTS,
+    run: RunParameters = RunParameters(),
+    parts: PartParameters = PartParameters(),
 ) -> None:
     """Compute the generation probability of every row of one or more tables.
 
@@ -143,9 +139,9 @@ def scenarios(
     best: WholeNumber = 10,
     posteriors: Flag = False,
     calls: CallsOption = "ignore",
-    source: JunctionSource = _SOURCE,
-    run: RunParameters = _RUN,
-    parts: PartParameters = _PARTS,
+    source: JunctionSource = JunctionSource(),
+    run: RunParameters = RunParameters(),
+    parts: PartParameters = PartParameters(),
 ) -> None:
     """List the most probable ways in which every row of one or more tables was made.
 
@@ -208,8 +204,8 @@ def generate(
     count: Annotated[WholeNumber, Parameter(name=["--count", "-n"], allow_leading_hyphen=True)],
     seed: Annotated[WholeNumber, Signed] = 0,
     keep: Literal["productive", "all"] = "productive",
-    run: RunParameters = _RUN,
-    parts: PartParameters = _PARTS,
+    run: RunParameters = RunParameters(),
+    parts: PartParameters = PartParameters(),
 ) -> None:
     """Draw junctions from a recombination model, with how each of them was made.
 
@@ -342,7 +338,7 @@ def infer(
     output: OutputOption,
     genes: StartParameters = _START,
     evidence: EvidenceParameters = _EVIDENCE,
-    source: JunctionSource = _SOURCE,
+    source: JunctionSource = JunctionSource(),
     name: str | None = None,
     iterations: WholeNumber = 200,
     tolerance: float = 1e-5,

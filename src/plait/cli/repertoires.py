@@ -10,10 +10,8 @@ from cyclopts import Parameter
 from plait.cli.options import RowProgress, SheetSource, Source, TableOutput, WholeNumber, model_named
 from plait.errors import InvalidInput
 
-_SOURCE = SheetSource()
 
-
-def cells(*inputs: Path, output: TableOutput, source: SheetSource = _SOURCE) -> None:
+def cells(*inputs: Path, output: TableOutput, source: SheetSource = SheetSource()) -> None:
     """Pair the chains of every cell.
 
     Parameters
@@ -37,9 +35,6 @@ def cells(*inputs: Path, output: TableOutput, source: SheetSource = _SOURCE) -> 
     print(cells_text(found, output), end="")
 
 
-_TABLES = Source()
-
-
 def diversity(
     *inputs: Path,
     output: TableOutput,
@@ -54,7 +49,7 @@ def diversity(
     replicates: WholeNumber = 50,
     knots: WholeNumber = 20,
     subject: str | None = None,
-    source: SheetSource = _SOURCE,
+    source: SheetSource = SheetSource(),
     threads: WholeNumber | None = None,
 ) -> None:
     """Diversity of repertoires: Hill numbers, rarefaction, lengths of junctions, usage of genes.
@@ -137,7 +132,7 @@ def neighbours(
     draws: WholeNumber = 1_000_000,
     seed: WholeNumber = 0,
     subject: str | None = None,
-    source: Source = _TABLES,
+    source: Source = Source(),
     threads: WholeNumber | None = None,
 ) -> None:
     """Count the clonotypes near receptors of known specificity, and tell which are more than by chance.

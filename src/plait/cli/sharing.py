@@ -75,8 +75,6 @@ class ExpectedParameters:
 
 
 _EXPECTED = ExpectedParameters()
-_HERE = ExecutorParameters()
-_SOURCE = SheetSource()
 
 
 def sharing(
@@ -93,8 +91,8 @@ def sharing(
     edits: WholeNumber | None = None,
     clusters: Literal["linkage", "neighbours"] = "linkage",
     expected: ExpectedParameters = _EXPECTED,
-    source: SheetSource = _SOURCE,
-    place: ExecutorParameters = _HERE,
+    source: SheetSource = SheetSource(),
+    place: ExecutorParameters = ExecutorParameters(),
 ) -> None:
     """Tell which clonotypes individuals share, and which more than generation explains.
 

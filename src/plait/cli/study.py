@@ -106,12 +106,9 @@ class SharingParameters:
     edits: WholeNumber | None = None
 
 
-_MODEL = StudiedModel()
 _PGEN = PgenParameters()
 _REGRESSION = RegressionParameters()
-_RUN = RunParameters()
 _SHARING = SharingParameters()
-_SOURCE = Source()
 
 
 def study(
@@ -122,9 +119,9 @@ def study(
     anchors: Path | None = None,
     repair_anchors: Flag = False,
     sharing: SharingParameters = _SHARING,
-    source: Source = _SOURCE,
+    source: Source = Source(),
     subject: str | None = None,
-    parameters: StudiedModel = _MODEL,
+    parameters: StudiedModel = StudiedModel(),
     chain: ChainOption = "auto",
     ambiguous: AmbiguousOption = "first",
     overflow: Literal["null", "float"] = "null",
@@ -133,7 +130,7 @@ def study(
     cache: Path | None = None,
     force: Flag = False,
     device: DeviceOption = "auto",
-    run: RunParameters = _RUN,
+    run: RunParameters = RunParameters(),
 ) -> None:
     """Study convergent recombination: path counts, sharing, frequency, and what predicts sharing.
 

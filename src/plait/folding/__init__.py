@@ -5,8 +5,9 @@ What is named here is loaded when it is first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from plait._exports import on_first_use
 
 if TYPE_CHECKING:
     from plait.folding.constraints import Restraints
@@ -41,19 +42,4 @@ __all__ = [
     "suboptimal",
 ]
 
-_HOME = {
-    **dict.fromkeys(__all__, "folds"),
-    "Model": "energies",
-    "Parameters": "parameters",
-    "Restraints": "constraints",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = on_first_use(__name__, __file__)

@@ -5,8 +5,9 @@ Names are loaded on first use, because xarray, zarr and numcodecs import this pa
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from plait._exports import on_first_use
 
 if TYPE_CHECKING:
     from plait.hyperspectral.codec import compress, decompress
@@ -52,23 +53,4 @@ __all__ = [
     "verify_file",
 ]
 
-_MODULES = {
-    "codec": ("compress", "decompress"),
-    "cube_objects": ("as_cube",),
-    "files": ("compress_file", "decompress_file", "verify_file"),
-    "presets": ("preset_parameters",),
-    "libraries.spectral_image": ("open_image",),
-    "streams": ("open_stream",),
-    "writing": ("compress_cube",),
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = next((module for module, names in _MODULES.items() if name in names), "parameters")
-    return getattr(importlib.import_module(f"{__name__}.{module}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = on_first_use(__name__, __file__)

@@ -5,8 +5,9 @@ What is named here is loaded when it is first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from plait._exports import on_first_use
 
 if TYPE_CHECKING:
     from plait.ldpc.codes import Code, code_named
@@ -15,21 +16,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Code", "Decoded", "ErrorRates", "code_named", "decode", "simulate"]
 
-_HOME = {
-    "Code": "codes",
-    "code_named": "codes",
-    "Decoded": "decoding",
-    "decode": "decoding",
-    "ErrorRates": "simulation",
-    "simulate": "simulation",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = on_first_use(__name__, __file__)

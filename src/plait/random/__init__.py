@@ -5,8 +5,9 @@ What is named here is loaded when it is first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from plait._exports import on_first_use
 
 if TYPE_CHECKING:
     from plait.random.mrg32k3a import Mrg32k3a
@@ -15,12 +16,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Mrg32k3a", "Mt19937", "Sobol"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return getattr(importlib.import_module(f"{__name__}.{name.lower()}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = on_first_use(__name__, __file__)

@@ -1,9 +1,13 @@
-"""V(D)J recombination: germline sets, annotation of reads, path counts, region calls, sharing."""
+"""V(D)J recombination: germline sets, annotation of reads, path counts, region calls, sharing.
+
+Names are loaded on first use: germline sets can be read without the compiler behind the counts.
+"""
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from plait._exports import on_first_use
 
 if TYPE_CHECKING:
     from plait.vdj.alleles.new_alleles import NewAlleles, find_new_alleles
@@ -47,32 +51,4 @@ __all__ = [
     "study",
 ]
 
-# Loaded on first use: germline sets can be read without the compiler behind the counts.
-_HOME = {
-    name: module
-    for module, names in {
-        "alleles.new_alleles": ("NewAlleles", "find_new_alleles"),
-        "alleles.sites": ("AlleleLimits",),
-        "calls": ("STATUSES",),
-        "convergence.study": ("Study", "study"),
-        "counting": ("PathCounter", "PathCounts", "PathTotals", "count_paths"),
-        "explanation": ("Explanation", "explain"),
-        "models": ("PathModel",),
-        "reads.annotator": ("Annotations", "annotate"),
-        "reads.rearrangements": ("AnnotationSettings",),
-        "repertoires.diversity": ("DiversitySettings", "RepertoireDiversity", "diversity"),
-        "repertoires.expected": ("ExpectedSharing", "GenerationSettings"),
-        "repertoires.sharing": ("SharingSettings", "SharingSummary", "SharingTable", "sharing"),
-    }.items()
-    for name in names
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"plait.vdj.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = on_first_use(__name__, __file__)

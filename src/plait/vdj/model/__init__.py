@@ -5,8 +5,9 @@ Names are loaded on first use.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from plait._exports import on_first_use
 
 if TYPE_CHECKING:
     from plait.vdj.model.evidence import EvidenceChoice
@@ -68,29 +69,4 @@ __all__ = [
     "write_model",
 ]
 
-_HOME = {
-    name: module
-    for module, names in {
-        "evidence": "EvidenceChoice",
-        "expectations": "Evidence Expectation PosteriorFinder Posteriors",
-        "inference": "InferenceProgress InferredFiles Iteration infer_files infer_model observable_model "
-        "uniform_model",
-        "junctions": "JunctionEncoder",
-        "pgen": "PGEN_STATUSES GenerationProbability Pgen",
-        "recombination_model": "ModelGene RecombinationModel bundled_model bundled_models entropies "
-        "load_model model_from_germline read_model write_model",
-        "sampling": "Draws JunctionSampler",
-        "scenarios": "Scenario ScenarioFinder",
-    }.items()
-    for name in names.split()
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"plait.vdj.model.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = on_first_use(__name__, __file__)
