@@ -13,9 +13,10 @@ Every speed is the best of the repeats, of processor time, in thousand million l
 second; with a PAM both strands count, so that a text counts twice. All of it counts: letters to codes,
 planes, sites, search, and hits with their alignments; kernels are warm. The share is of the limit that the
 instructions of the recurrence alone set, at the rate at which this core runs such instructions in the same
-run: for 512 letters and a pattern of m letters 2 (m - 1) + 6 for mismatches, 6 m + 20 for edits; mismatches
-need fewer where a pattern is given up before its end. ``--avx2`` runs it all in a process that knows AVX2
-alone.
+run: for as many letters as it has bits and a pattern of m letters 2 (m - 1) + 6 for mismatches, 5 m + 20 for
+edits, each of three operands; fewer are needed where a pattern is given up before its end, and more where the
+processor has those of two alone (5 (m - 1) + 6, 8 m + 24). ``--avx2`` runs it all in a process that knows
+AVX2 alone.
 """
 
 from __future__ import annotations
@@ -204,7 +205,7 @@ def dense(
             works.append(partial(all_ends, peer, few, text.upper(), min(k, 3)))
         timed = best(options.repeat, *works)
         speed = len(patterns) * len(text) / timed[0][0] / _GIGA
-        logic = (6 * size + 20) if edits else 2 * (size - 1) + 6
+        logic = (5 * size + 20) if edits else 2 * (size - 1) + 6
         more: dict[str, Any] = {
             "hits": len(timed[0][1]),
             "share of limit": speed * _GIGA * logic / (rate * wide),

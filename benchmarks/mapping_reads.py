@@ -27,12 +27,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-
-from plait.formats.reads import open_reads
-from plait.lang.compile import host_vector_bits, kernel
-from plait.mapping import Index
-from plait.mapping.genome import CODE_OF_BYTE
-from plait.mapping.lookups import (
+from support.lookups import (
     PerfectHash,
     automaton_errors,
     ball,
@@ -40,6 +35,11 @@ from plait.mapping.lookups import (
     probe_kernel,
     scan_kernel,
 )
+
+from plait.formats.reads import open_reads
+from plait.lang.compile import host_vector_bits, kernel
+from plait.mapping import Index
+from plait.mapping.genome import CODE_OF_BYTE
 from plait.mapping.map_files import map_files
 from plait.mapping.mapper import Mapper, MapSettings, map_reads
 

@@ -1,8 +1,8 @@
 """Whether expectation maximisation finds the model that junctions were drawn from, beside the sampling error.
 
     python benchmarks/vdj_inference_recovery.py [--rows 100000] [--seed 1] [--iterations 400]
-        [--tolerance 1e-8] [--threads 1] [--model FOLDER_OR_FILE] [--from-truth] [--loaded]
-        [--output OUT.txt]
+        [--tolerance 1e-8] [--threads 1] [--model FOLDER_OR_FILE] [--from-truth] [--misread 0.005] [--called]
+        [--loaded] [--output OUT.txt]
 
 The truth is a model with the genes of a bundled germline set and probabilities drawn from the seed (or the
 model given). Junctions are drawn from it, productive or not, and a model is inferred from uniform tables,
@@ -14,7 +14,8 @@ begins with the truth once more: what it moves away is sampling error alone, wit
 junction. What no junction can tell apart is compared
 together: V and J genes that end alike (without calls), and deletions of D that leave the same word. The
 last line of a table compares the likelihood with that of the truth: twice the gain of a fit of k parameters
-is k on average.
+is k on average. With --misread, so many nucleotides of the junctions are replaced by others, and the rate is
+found together with the model.
 """
 
 from __future__ import annotations
@@ -206,6 +207,10 @@ def recover(truth: RecombinationModel, options: Any, calls: bool, say: Callable[
     named = [None, None]
     if calls:
         named = [[truth.v[k].name for k in fields[:, 0]], [truth.j[k].name for k in fields[:, 2]]]
+    errors: float | None = options.misread
+    told = ""
+    if errors is not None:
+        texts, told = misread(texts, errors, options.seed)
     batch = JunctionEncoder(truth).encode(texts, *named)
     uniform = uniform_model(truth)
     start = replace(uniform, p_dj=scaled_over(uniform.p_dj * (truth.p_dj > 0)))
@@ -218,6 +223,7 @@ def recover(truth: RecombinationModel, options: Any, calls: bool, say: Callable[
             lambda: [(batch.parts, batch.texts)],
             iterations=options.iterations,
             tolerance=options.tolerance,
+            error_rate=None if errors is None else "fit",
             threads=options.threads,
             progress=progress,
         )
@@ -229,19 +235,36 @@ def recover(truth: RecombinationModel, options: Any, calls: bool, say: Callable[
     beside = factors(infer(target, lambda _: None), calls) if options.from_truth else None
     logs = []
     for model in (target, found):
-        sums = Expectation(model, options.threads)
+        rate = None if errors is None else found.error_rate if model is found else errors
+        sums = Expectation(model, options.threads, error_rate=rate)
         sums.add(batch.parts, batch.texts)
         logs.append(sums.log_likelihood())
     say(f"\n{truth.name}: {n:,} junctions, {'V and J called' if calls else 'no calls'}")
     say(f"{len(seen)} iterations of {n / seconds:,.0f} junctions/s of processor time, last gain "
         f"{seen[-1].log_likelihood - seen[-2].log_likelihood:.1e} per junction")  # fmt: skip
+    if errors is not None:
+        say(f"{told}; found {found.error_rate:.6f}")
+    compare(truth, target, found, beside, fields, calls, say)
+    k = sum(divergence(*pair)[1] for pair in zip(factors(found, calls), factors(target, calls), strict=True))
+    say(f"twice the gain of log-likelihood over the truth: {2 * n * (logs[1] - logs[0]):,.0f}, k = {k:,}")
+
+
+def compare(
+    truth: RecombinationModel,
+    target: RecombinationModel,
+    found: RecombinationModel,
+    beside: list[Factor] | None,
+    fields: NDArray[np.int32],
+    calls: bool,
+    say: Callable[[str], object],
+) -> None:
+    """A line for every factor."""
+    n = len(fields)
     say(f"{'factor':<14}{'k':>7}{'KL':>12}{'k / (2 n)':>12}{'ratio':>8}{'counted':>9}{'from truth':>12}")
     pairs = zip(factors(found, calls), factors(target, calls), strict=True)
     shares = factors(counted(truth, fields), calls)
-    free = 0
     for place, ((one, true), share) in enumerate(zip(pairs, shares, strict=True)):
         value, k = divergence(one, true)
-        free += k
         symbols = one.name.endswith("steps")
         observed = n * mean_symbols(target, one.name) if symbols else n
         limit = k / (2 * observed)
@@ -249,7 +272,20 @@ def recover(truth: RecombinationModel, options: Any, calls: bool, say: Callable[
         again = "-" if beside is None else f"{divergence(beside[place], true)[0] / limit:.2f}"
         numbers = f"{value:>12.2e}{limit:>12.2e}{value / limit:>8.2f}{own:>9}{again:>12}"
         say(f"{one.name:<14}{k:>7}{numbers}")
-    say(f"twice the gain of log-likelihood over the truth: {2 * n * (logs[1] - logs[0]):,.0f}, k = {free:,}")
+
+
+def misread(texts: list[str], rate: float, seed: int) -> tuple[list[str], str]:
+    """Texts with some nucleotides replaced by others, and how many in words."""
+    rng = np.random.default_rng([seed, 1])
+    letters = np.frombuffer("".join(texts).encode(), np.uint8)
+    codes = np.searchsorted(np.frombuffer(b"ACGT", np.uint8), letters)
+    wrong = rng.random(codes.size) < rate
+    codes = np.where(wrong, (codes + rng.integers(1, 4, codes.size)) % 4, codes)
+    whole = "".join("ACGT"[code] for code in codes.tolist())
+    ends = np.cumsum([len(text) for text in texts]).tolist()
+    found = [whole[end - len(text) : end] for text, end in zip(texts, ends, strict=True)]
+    told = f"misread: rate {rate}, {wrong.sum():,} of {wrong.size:,} nucleotides, {wrong.mean():.6f}"
+    return found, f"{told}; the sampling error of such a share {(rate / wrong.size) ** 0.5:.6f}"
 
 
 def scaled_over(table: Floats) -> Floats:
@@ -273,7 +309,10 @@ def main() -> None:
     parser.add_argument("--tolerance", type=float, default=1e-8)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--model", help="the truth, instead of drawn ones")
+    parser.add_argument("--germline", nargs="+", default=("mouse_trb", "human_tra"), help="sets of genes")
     parser.add_argument("--from-truth", action="store_true", help="infer from the truth as well")
+    parser.add_argument("--misread", type=float, help="share of nucleotides that are replaced by others")
+    parser.add_argument("--called", action="store_true", help="only with V and J called")
     parser.add_argument("--loaded", action="store_true", help="say that other work ran on the machine")
     parser.add_argument("--output", help="a file for the text that is printed")
     options = parser.parse_args()
@@ -288,8 +327,8 @@ def main() -> None:
     if options.loaded:
         say("other work ran on the machine: speeds are not what an idle one gives")
     truths = [load_model(options.model)] if options.model else []
-    for truth in truths or [synthetic(name, options.seed) for name in ("mouse_trb", "human_tra")]:
-        for calls in (True, False):
+    for truth in truths or [synthetic(name, options.seed) for name in options.germline]:
+        for calls in (True,) if options.called else (True, False):
             recover(truth, options, calls, say)
     if options.output:
         with open(options.output, "w") as file:

@@ -68,7 +68,10 @@ genes.load_igor_genomic_data(
 )
 model = getattr(load, f"GenerativeModel{kind}")()
 model.load_and_process_igor_model(f"{folder}/model_marginals.txt")
-engine = fast.FastPgen(getattr(engines, f"GenerationProbability{kind}")(model, genes))
+weights = getattr(engines, f"GenerationProbability{kind}")(model, genes)
+if given.get("zeros"):
+    weights.PinsVJ = [*weights.PinsVJ, *[0.0] * given["zeros"]]
+engine = fast.FastPgen(weights)
 found = {}
 for name, rows in given["cases"].items():
     one = engine.compute_nt_CDR3_pgen if name.startswith("nt") else engine.compute_aa_CDR3_pgen

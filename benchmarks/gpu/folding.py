@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from plait.devices.cuda import cuda
-from plait.devices.cuda_devices import on_device
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
 from plait.dp.intervals import gpu_fold, gpu_spans
@@ -67,9 +66,7 @@ def check() -> None:
     gpu, cpu = CudaTarget((0,)), CpuTarget(None)
     for given in (strands(2000, 0, 120), strands(300, 100, 600), strands(2, 1500, 2000)):
         pairs = zip(gpu.launch(FOLDS, fold_batch(given)), cpu.launch(FOLDS, fold_batch(given)), strict=True)
-        wrong = sum(
-            one.score != two.score or bool((one.partners != two.partners).any()) for one, two in pairs
-        )
+        wrong = sum(one != two for one, two in pairs)
         print(
             f"{len(given)} sequences of up to {max(s.codes.size for s in given)}: {wrong} differ", flush=True
         )
@@ -111,24 +108,20 @@ def check_enforced() -> None:
 def kernels(given: list[Strand], *, walk: bool = False, ensemble: bool = True) -> list[float]:
     """Seconds of the fill, of ways back, of sums, and of these with derivatives, with all on the device."""
     found = []
-    with on_device(0):
-        numbers, count = list(range(len(given))), len(given)
-        piece = gpu_fold._Piece(fold_batch(given), numbers, 0)
+    numbers, count = np.arange(len(given)), len(given)
+    with gpu_fold._SLOTS.slot([0]) as slot:
+        piece = gpu_fold._Piece(fold_batch(given), numbers, 0, slot)
         n = piece.step
         found.append(least(lambda: piece.launch(gpu_spans.fill_spans))[0])
         if walk:
             room = cuda.to_device(np.zeros((1, 3 * n + 8), np.float32))
-            room = (
-                room,
-                cuda.device_array((count, 3, n + 2), np.int32),
-                cuda.device_array((count, n), np.int32),
-            )
-            blocks = -(-count // WARP)
-            walk_sequences = gpu_spans.walk_sequences
-            found.append(least(lambda: walk_sequences.launch(blocks, WARP, piece.given, *room))[0])
+            left, signs = ((count, 3, n + 2), np.int32), ((count, n), np.uint8)
+            room = (room, *(cuda.device_array(*like) for like in (left, signs)))
+            blocks, ways_back = -(-count // WARP), gpu_spans.walk_sequences
+            found.append(least(lambda: ways_back.launch(blocks, WARP, piece.given, *room))[0])
         if not ensemble:
             return [*found, 0.0, 0.0]
-        sums = gpu_fold._Piece(sum_batch(given, 0.5 if n > 300 else 0.0), numbers, 0)
+        sums = gpu_fold._Piece(sum_batch(given, 0.5 if n > 300 else 0.0), numbers, 0, slot)
         found.append(least(lambda: sums.launch(gpu_spans.fill_spans))[0])
 
         def all_of_it() -> None:
@@ -149,13 +142,13 @@ def main() -> None:
     check()
     check_enforced()
     short = strands(1 << 15, 76, 76)
-    shapes = [(gpu_fold._WARPS, gpu_fold._BLOCKS)]
+    shapes = [(gpu_fold._SHORT_WARPS, gpu_fold._SHORT)]
     if options.sweep:
-        shapes += [(1, 16), (2, 8), (3, 8), (4, 4)]
-    for gpu_fold._WARPS, gpu_fold._BLOCKS in shapes:
+        shapes += [(4, 80), (5, 80), (6, 80), (0, 0)]
+    for gpu_fold._SHORT_WARPS, gpu_fold._SHORT in shapes:
         fill, walk, sums, both = kernels(short, walk=True)
         print(
-            f"{len(short)} x 76, {gpu_fold._WARPS} warps, {gpu_fold._BLOCKS} blocks a multiprocessor: ",
+            f"{len(short)} x 76, {gpu_fold._SHORT_WARPS} warps (0: rows in memory): ",
             end="",
         )
         print(
@@ -166,7 +159,7 @@ def main() -> None:
             f"sums {sums * 1e3:.1f} ms, probabilities {both * 1e3:.1f} ms, {len(short) / both:,.0f}/s",
             flush=True,
         )
-    gpu_fold._WARPS, gpu_fold._BLOCKS = shapes[0]
+    gpu_fold._SHORT_WARPS, gpu_fold._SHORT = shapes[0]
     taken, _ = least(lambda: gpu.launch(FOLDS, fold_batch(short)), 2)
     print(f"whole launch {taken * 1e3:.0f} ms, {len(short) / taken:,.0f}/s", flush=True)
     widths = (gpu_fold._LONG_WARPS, 8) if options.sweep else (gpu_fold._LONG_WARPS,)

@@ -111,10 +111,12 @@ def main() -> None:
     inside = np.flatnonzero(places[: 1 << 16] % size + _SIZE < size)
     kernel_alone(Mapper(index, own), reads[inside], places[inside], options.pairs, options.device)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "reads.fa"
-        lines = np.full((len(reads), _SIZE + 4), ord("\n"), np.uint8)
-        lines[:, :2] = np.frombuffer(b">r", np.uint8)
-        lines[:, 3:-1] = reads
+        path = Path(folder) / "reads.fq"
+        lines = np.full((len(reads), 2 * _SIZE + 7), ord("\n"), np.uint8)
+        lines[:, :2] = np.frombuffer(b"@r", np.uint8)
+        lines[:, 3 : _SIZE + 3] = reads
+        lines[:, _SIZE + 4] = ord("+")
+        lines[:, _SIZE + 6 : -1] = ord("I")
         path.write_bytes(lines.tobytes())
         first = None
         for device in ("cpu", options.device, "cpu", options.device):

@@ -48,7 +48,7 @@ def main() -> None:
     for code in (regular(8000), regular(1024), *map(code_named, ("wimax-1248", "c2", "ar4ja-1/2-4096"))):
         noisy = np.random.default_rng(2).normal(1, 1.4, (words, code.size)).astype(np.float32)
         for method, layered in (*product(("min-sum",), (False, True)), ("sum-product", True)):
-            few = words if method == "min-sum" else words // 8
+            few = words if method == "min-sum" else words // 2
             ratios = in_units(noisy) if method == "min-sum" else noisy[:few].astype(np.float64)
             kind = np.int8 if method == "min-sum" else np.float32
             batch: Any = DecodeBatch(code, ratios, method, layered, 10, kind)  # type: ignore[arg-type]

@@ -19,6 +19,10 @@ import pytest
 from support.bam import bam_records
 from support.mapping import differs, reverse_complement
 
+from plait.errors import InvalidInput
+from plait.mapping.files import find_files
+from plait.mapping.search import Finder, FindSettings
+
 GUIDE = "GACGCATAAAGATGAGACGC"
 SITE = "GACGCATATAGATGAGACGC"
 HEAD = (
@@ -463,3 +467,85 @@ def test_as_a_process(here: Path) -> None:
     words = [sys.executable, "-m", "plait", "find", GUIDE, "t.fa", "--mismatches", "1"]
     found = subprocess.run(words, capture_output=True, text=True, check=True)
     assert len(rows(found.stdout)) == 1
+
+
+@pytest.fixture
+def two_texts(here: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """A 2bit file of which each sequence makes a part, and a FASTA file that is one."""
+    monkeypatch.setattr("plait.mapping.find_parts.BLOCK_LETTERS", 8)
+    other = {"chr7": TEXT * 3, "chr8": "ACGT" * 30, "none": "", "chr9": reverse_complement(TEXT)}
+    (here / "t.2bit").write_bytes(two_bit(other))
+    return "t.2bit", "t.fa"
+
+
+@pytest.mark.parametrize(
+    "words", [("--mismatches", 2), ("--errors", 3, "--edits"), ("--mismatches", 1, "--pam", "NGG")]
+)
+def test_parts_have_the_rows_of_a_table(
+    plait: Any, here: Path, two_texts: tuple[str, ...], words: Any
+) -> None:
+    one = plait("find", "g.fa", *two_texts, *words, "-o", "o.parquet")
+    found = plait("find", "g.fa", *two_texts, *words, "-o", "o/")
+    assert one.status == found.status == 0
+    assert re.sub(r" in [0-9.]+ s,.*", "", one.err) == re.sub(r" in [0-9.]+ s,.*", "", found.err)
+    assert pq.read_table("o").equals(pq.read_table("o.parquet")), found.err
+    assert pq.read_table("o").num_rows > 3
+    assert len(list((here / "o").glob("*.parquet"))) >= 3
+
+
+def test_workers_write_the_same_parts(
+    plait: Any, here: Path, two_texts: tuple[str, ...], dask_address: str
+) -> None:
+    words = ("find", "g.fa", *two_texts, "--mismatches", 2, "-o")
+    assert plait(*words, "here/").status == 0
+    assert plait(*words, "there/", "--executor", "dask", "--scheduler", dask_address).status == 0
+    names = {path.name for path in (here / "here").iterdir()}
+    assert names == {path.name for path in (here / "there").iterdir()}
+    for name in names:
+        assert (here / "here" / name).read_bytes() == (here / "there" / name).read_bytes(), name
+
+
+def test_a_search_that_was_stopped_goes_on(
+    plait: Any, here: Path, two_texts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched = []
+
+    class Stopped(Finder):
+        def __init__(self, *given: Any) -> None:
+            searched.append(given)
+            if len(searched) == limit:
+                raise KeyboardInterrupt
+            super().__init__(*given)
+
+    monkeypatch.setattr("plait.mapping.find_parts.Finder", Stopped)
+    limit, words = 3, (GUIDE, two_texts, "o/", FindSettings(mismatches=2))
+    with pytest.raises(KeyboardInterrupt):
+        find_files(*words)
+    assert not (here / "o").exists()
+    limit = 0
+    done = find_files(*words, resume=True)
+    # Of four parts, the two that were there are not searched again.
+    assert len(searched) == 3 + 2
+    assert done == find_files(GUIDE, two_texts, "whole/", FindSettings(mismatches=2))
+    for path in (here / "whole").iterdir():
+        assert path.read_bytes() == (here / "o" / path.name).read_bytes()
+    with pytest.raises(InvalidInput, match="resume"):
+        find_files(SITE, two_texts, "o.tsv", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("-o", "o.tsv", "--resume"), "resume: found the output 'o.tsv', expected a folder of parts"),
+        (("-o", "o/", "--report", "best", "--resume"), "not of the best"),
+        (("-o", "o.bed", "--executor", "dask", "--workers", "1"), "executor: found the output 'o.bed'"),
+        (("-o", "o/", "--part-rows", "7"), "part_rows: found 7, expected none"),
+        (("-o", "o.tsv", "--partition", "pattern"), "partition: found the output 'o.tsv'"),
+        (("-o", "o/", "--partition", "score"), "score"),
+    ],
+)
+def test_wrong_requests_of_parts(plait: Any, here: Path, words: tuple[str, ...], told: str) -> None:
+    found = plait("find", "g.fa", "t.fa", "--mismatches", "2", *words)
+    assert found.status == 2
+    assert told in found.err
+    assert not list(here.glob("o*"))

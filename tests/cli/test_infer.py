@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,42 @@ def test_a_model_is_recovered(plait: Any, rows: Path, start: Path, tmp_path: Pat
         was, now = (np.abs(getattr(m, name) - getattr(truth, name)).sum() for m in (before, found))
         assert now < 0.6 * was, (name, was, now)
     assert np.abs(found.p_v - truth.p_v).max() < 0.03
+
+
+def test_misread_nucleotides_are_found(plait: Any, start: Path, tmp_path: Path, write_tsv: Any) -> None:
+    """Reads with one nucleotide in twenty replaced, also where the run is stopped on its way."""
+    rng, columns = np.random.default_rng(5), table(small(), 3000)
+    columns["junction"] = [
+        "".join("ACGT"[(at + rng.integers(1, 4)) % 4] if rng.random() < 0.05 else "ACGT"[at] for at in codes)
+        for codes in (map("ACGT".index, text) for text in columns["junction"])
+    ]
+    reads, out, other = write_tsv(columns), tmp_path / "out", tmp_path / "other"
+    quick = ("--no-report", "--rows", "all", "--weights", "count", "--iterations", 12, "--no-accelerate")
+    found = plait(*words_of(reads, start, out, *quick, "--error-rate", "fit"))
+    assert found.status == 0 and "were misread, found with the model" in " ".join(found.out.split())
+    facts = facts_of(out)
+    assert 0.044 < facts["error_rate"] < 0.056
+    logs = [entry["log_likelihood"] for entry in facts["history"]]
+    assert all(b >= a - 1e-9 for a, b in pairwise(logs))
+    assert load_model(out / "model.json").error_rate == facts["error_rate"]
+    assert load_model(out / "model").error_rate == facts["error_rate"]
+
+    def stop(now: Any) -> None:
+        if now.iteration == 5 and not now.finished:
+            raise KeyboardInterrupt
+
+    choice = EvidenceChoice(rows="all", weights="count")
+    run = partial(
+        infer_files, [reads], other, uniform_model(load_model(start)), choice=choice, name="m",
+        iterations=12, accelerate=False, error_rate="fit",
+    )  # fmt: skip
+    with pytest.raises(KeyboardInterrupt):
+        run(progress=stop)
+    assert run(resume=True).model.error_rate == facts["error_rate"]
+    assert (other / "model.json").read_bytes() == (out / "model.json").read_bytes()
+    given = plait(*words_of(reads, start, out, *quick, "--error-rate", "0.05", "--force"))
+    assert given.status == 0 and "500.0 were misread, as given" in " ".join(given.out.split())
+    assert load_model(out / "model.json").error_rate == 0.05
 
 
 def test_threads_and_the_order_of_rows_change_nothing(
@@ -367,6 +404,9 @@ def test_bad_requests_leave_nothing(
         ((rows, *base, "--iterations", 0), "iterations"),
         ((rows, *base, "--tolerance", -1), "tolerance"),
         ((rows, *base, "--max-rows", 0), "max_rows"),
+        ((rows, *base, "--error-rate", 0.75), "error_rate"),
+        ((rows, *base, "--error-rate", "nan"), "error_rate"),
+        ((rows, *base, "--error-rate", "often"), "found often, expected fit or a number"),
         ((rows, *base, "--rows", "few"), "rows"),
         ((rows, *base, "--germline", "mouse_trb"), "found both"),
         ((rows, "-o", out), "found neither"),

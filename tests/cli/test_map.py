@@ -18,7 +18,9 @@ from support.mapping_truth import all_loci, reverse_complement
 from plait.errors import FormatError
 from plait.formats.compression import fast_zlib
 from plait.mapping import Index
+from plait.mapping.map_files import map_files
 from plait.mapping.records import bgzf
+from plait.run.executor import LocalExecutor
 
 LETTERS = np.array(list("ACGT"))
 
@@ -187,6 +189,65 @@ def test_mates_reports_and_qualities(plait, here):
     best = plait("map", "r.fq", "g.fa", "--errors", 3, "--report", "best", "--max-hits", 2)
     rows = {row[0]: row for row in sam_rows(best.out)}
     assert rows["repeat"][1] == "4" and rows["repeat"][-2:] == ["NH:i:3", "YS:Z:too_many_hits"]
+
+
+@pytest.fixture
+def parts_of_a_block(monkeypatch):
+    monkeypatch.setattr("plait.mapping.mapper.BLOCK_READS", 2)
+    monkeypatch.setattr("plait.mapping.map_parts._MOST_BLOCKS", 1)
+
+
+def test_a_folder_of_parts_is_the_table(plait, here, parts_of_a_block):
+    assert plait("map", "r.fq", "g.fa", "--errors", "2", "-o", "o.parquet").status == 0
+    assert plait("map", "r.fq", "g.fa", "--errors", "2", "-o", "o/", "--threads", "2").status == 0
+    assert len(list((here / "o").glob("*.parquet"))) == 4
+    assert pyarrow.parquet.read_table("o").equals(pyarrow.parquet.read_table("o.parquet"))
+
+
+def test_workers_write_the_same_bytes(plait, here, parts_of_a_block, dask_address):
+    assert plait("index", "g.fa", "-o", "g.plait-index").status == 0
+    there = "--executor", "dask", "--scheduler", dask_address
+    for output in ("parts/", "o.sam", "o.bam", "o.parquet"):
+        for folder, words in (("here", ()), ("there", there)):
+            (here / folder).mkdir(exist_ok=True)
+            words = ("map", "r.fq", "g.plait-index", "--mate", "r.fa", "-o", f"{folder}/{output}", *words)
+            assert plait(*words).status == 0
+        files = [file.name for file in (here / "here" / output).glob("*")] or [""]
+        for file in files:
+            one, other = (here / folder / output / file for folder in ("here", "there"))
+            assert one.read_bytes() == other.read_bytes(), file
+
+
+def test_a_run_that_was_stopped_goes_on(here, parts_of_a_block, plait):
+    def stop(reads):
+        if reads == 4:
+            raise KeyboardInterrupt
+
+    words = (["r.fq"], "g.fa", "o/")
+    with pytest.raises(KeyboardInterrupt):
+        map_files(*words, executor=LocalExecutor(1), progress=stop)
+    assert not (here / "o").exists()
+    seen = []
+    map_files(*words, executor=LocalExecutor(1), resume=True, progress=seen.append)
+    map_files(*words[:2], "whole/")
+    assert seen == [2, 4, 6, 7]
+    for path in (here / "whole").glob("*"):
+        assert path.read_bytes() == (here / "o" / path.name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("-o", "o.sam", "--resume"), "resume: found the output 'o.sam', expected a folder of parts"),
+        (("-o", "o/", "--executor", "dask", "--workers", "1"), "reference: found an index in memory"),
+        (("-o", "o/", "--partition", "score"), "score"),
+    ],
+)
+def test_wrong_requests_of_parts(plait, here, words, told):
+    found = plait("map", "r.fq", "g.fa", *words)
+    assert found.status == 2
+    assert told in found.err
+    assert not (here / "o").exists()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ They are sums of the same products as generation probabilities, divided by one, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from plait.dp.chain.adjoint import expect_kernel
 from plait.vdj.calls import STATUSES
 from plait.vdj.model import RecombinationModel, expectations
 from plait.vdj.model.expectations import (
+    ErrorRate,
     Evidence,
     Expectation,
     PosteriorFinder,
@@ -32,9 +33,14 @@ seeds = st.integers(0, 1 << 30)
 
 
 def found_in(
-    model: RecombinationModel, junctions: Sequence[str | None], v: Any = None, j: Any = None, kind: Any = "nt"
+    model: RecombinationModel,
+    junctions: Sequence[str | None],
+    v: Any = None,
+    j: Any = None,
+    kind: Any = "nt",
+    error_rate: ErrorRate = None,
 ) -> tuple[Evidence, Expectation]:
-    expected = Expectation(model, 1)
+    expected = Expectation(model, 1, error_rate=error_rate)
     batch = JunctionEncoder(model, shapes=expected.shapes).encode(junctions, v, j, kind=kind)
     expected.add(batch.parts, batch.texts)
     return expected.evidence(), expected
@@ -49,26 +55,43 @@ def inserted(model: RecombinationModel, way: Way, text: str) -> tuple[list[int],
 
 
 def spelled_out(
-    model: RecombinationModel, junctions: Iterable[Iterable[str]], v: Any = None, j: Any = None
+    model: RecombinationModel,
+    junctions: Iterable[Iterable[str]],
+    v: Any = None,
+    j: Any = None,
+    read: tuple[Sequence[str], float] | None = None,
 ) -> tuple[Evidence, float, int]:
-    """The same by listing all scenarios: of each junction, those of all texts that it stands for."""
-    names = [name for name in Evidence._fields if not name.endswith("first")]
+    """The same by listing all scenarios: of each junction, those of all texts that it stands for.
+
+    `read` are what was read of each, and the rate of errors.
+    """
+    names = [name for name in Evidence._fields if name != "errors" and not name.endswith("first")]
     counts = {name: np.zeros_like(getattr(model, name)) for name in names}
-    counts |= {"vd_first": np.zeros(4), "dj_first": np.zeros(4)}
+    counts |= {"vd_first": np.zeros(4), "dj_first": np.zeros(4), "errors": np.zeros(1)}
     counts["vd_steps"], counts["dj_steps"] = np.zeros((4, 4)), np.zeros((4, 4))
     log, impossible = 0.0, 0
     for k, texts in enumerate(junctions):
         of_v, of_j = (None if c is None else c[k] for c in (v, j))
         ways = [(text, way) for text in texts for way in ways_of(model, text, of_v, of_j)]
+        wrong = [0] * len(ways)
+        if read is not None:
+            seen, rate = read[0][k], read[1]
+            wrong = [sum(a != b for a, b in zip(seen, text, strict=True)) for text, _ in ways]
+            odds = [(1 - rate) ** (len(seen) - m) * (rate / 3) ** m for m in wrong]
+            ways = [
+                (text, way._replace(probability=way.probability * p))
+                for (text, way), p in zip(ways, odds, strict=True)
+            ]
         whole = sum(way.probability for _, way in ways)
         if whole == 0:
             impossible += 1
             continue
         log += np.log(whole)
-        for text, way in ways:
+        for (text, way), misread in zip(ways, wrong, strict=True):
             if way.probability == 0:
                 continue
             share, (x, s, t, y) = way.probability / whole, way.cuts
+            counts["errors"][0] += share * misread
             counts["p_v"][way.v] += share
             counts["p_dj"][way.v if len(model.p_dj) > 1 else 0, max(way.d, 0), way.j] += share
             counts["p_v_deletions"][way.v, x] += share
@@ -162,6 +185,42 @@ def test_amino_acids_are_evidence_too(d: bool) -> None:
     expected, _, impossible = spelled_out(model, [coding_texts(list(text)) for text in acids])
     assert impossible < len(acids)
     assert_alike(found, expected)
+
+
+#: All texts of the shortest length that is evidence.
+ALL_TEXTS = ["".join(letters) for letters in product("ACGT", repeat=6)]
+
+
+def short_reads(model: RecombinationModel, seed: int, count: int) -> list[str]:
+    """Texts of 6 nucleotides, those that the model makes first."""
+    return [text[:6] for text in sorted(drawn_junctions(model, seed, 40), key=len)[:count]]
+
+
+@pytest.mark.usefixtures("uncompiled")
+@examples(3)
+@given(seed=seeds, d=st.booleans(), rate=st.sampled_from([0.0, 0.004, 0.3, 0.75]))
+def test_misread_nucleotides(seed: int, d: bool, rate: float) -> None:
+    """What was read stands for every text of its length, by the number of errors between the two."""
+    model = small_model(seed, d=d, genes=1, palindrome=0)
+    reads = short_reads(model, seed, 1)
+    found, sums = found_in(model, reads, error_rate=rate)
+    expected, log, impossible = spelled_out(model, [ALL_TEXTS], read=(reads, rate))
+    assert_alike(found, expected)
+    assert sums.impossible == impossible
+    assert sums.log_likelihood() * sums.junctions == pytest.approx(log, rel=BOUND)
+
+
+@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+def test_misread_nucleotides_of_several_genes(d: bool) -> None:
+    """The same compiled, with calls; and without errors, it is what it is without a rate."""
+    model = small_model(6, d=d, genes=3, letters=4)
+    reads, v, j = short_reads(model, 6, 2), ["TRXV1*01,TRXV3*01", None], ["TRXJ2*01", None]
+    found, sums = found_in(model, reads, v, j, error_rate=0.1)
+    expected, _, _ = spelled_out(model, [ALL_TEXTS] * 2, ([0, 2], None), ([1], None), (reads, 0.1))
+    assert_alike(found, expected)
+    assert found.errors[0] > 0 and sums.junctions == 2
+    whole = drawn_junctions(model, 7, 20)
+    assert_alike(found_in(model, whole, error_rate=0.0)[0], found_in(model, whole)[0])
 
 
 def test_one_p_j_for_all_v() -> None:

@@ -110,10 +110,12 @@ def test_edits(k: int) -> None:
 
 
 @pytest.mark.parametrize("side", [3, 5])
-@pytest.mark.parametrize("limits", [(2, 0, 0, 2), (2, 1, 0, 3), (1, 0, 1, 2), (2, 2, 1, 3), (3, 1, 1, 5)])
+@pytest.mark.parametrize(
+    "limits", [(2, 0, 0, 2), (2, 1, 0, 3), (1, 0, 1, 2), (2, 2, 1, 3), (3, 1, 1, 5), (3, 1, 1, 3)]
+)
 def test_sites(side: int, limits: tuple[int, int, int, int]) -> None:
     rng = np.random.default_rng(sum(limits) * 7 + side)
-    guides = {"g": "ACGTTGCATGCAAC", "h": "GATTACANATTACAGA"}
+    guides = {"g": "ACGTTGCATGCAAC", "h": "GATTACANATTACAGA", "odd": "CCATGAATCGTTA"}
     pam = "NGG" if side == 3 else "TTTV"
     joined = [g + "AGG" if side == 3 else "TTTA" + g for g in guides.values()]
     own = {"x": planted(rng, joined, 900, 3), "y": planted(rng, joined, 30, 1)}

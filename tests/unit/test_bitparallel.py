@@ -160,6 +160,45 @@ def test_patterns_are_not_given_up_too_early(limits: tuple[int, ...]) -> None:
     assert all(np.isin(range(3), found[0]))
 
 
+def edit_ends(codes: Any, letters: int, sets: Any, limit: int) -> Any:
+    """Places of a text where a pattern ends within edits, by the whole matrix."""
+    distances = np.zeros(letters + 1, np.int64)
+    columns = np.arange(letters + 1)
+    for k, own in enumerate(sets, 1):
+        new = np.full(letters + 1, k)
+        new[1:] = np.minimum(distances[:-1] + (codes[:letters] & own == 0), distances[1:] + 1)
+        distances = np.minimum.accumulate(new - columns) + columns
+    return np.flatnonzero(distances[1:] <= limit)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("limit", [0, 1, 3])
+def test_rows_that_are_not_visited_hold_no_edits_within_the_limit(limit: int) -> None:
+    rng = np.random.default_rng(limit)
+    lengths, letters = np.array([9, 22, 40, 64]), 3000
+    sets = rng.choice(np.array([1, 2, 4, 8], np.uint8), (4, 64))
+    sets[3] = np.tile(sets[3, :7], 10)[:64]
+    text = rng.choice(np.array([1, 2, 4, 8], np.uint8), letters)
+    for begin in range(0, letters - 140, 75):
+        # Beginnings, whole patterns and ends, with some letters changed, lacking, or one more.
+        own = list(sets[g := int(rng.integers(4)), : lengths[g]])
+        own = own[rng.integers(0, 8) if rng.random() < 0.2 else 0 :]
+        own = own[: rng.integers(8, 64) if rng.random() < 0.4 else 64]
+        for at in rng.integers(0, len(own), int(rng.integers(0, limit + 2))).tolist():
+            own[at : at + int(rng.integers(2))] = [rng.choice(own)] * int(rng.integers(2))
+        text[begin : begin + len(own)] = own
+    codes = np.full(2 * MARGIN + 3008, ALWAYS, np.uint8)
+    codes[MARGIN : MARGIN + letters] |= text
+    batch = TextBatch(codes, letters, sets, lengths, np.full(4, limit))
+    found = CpuTarget(1).launch(EDIT_ENDS, batch)
+    for g, length in enumerate(lengths.tolist()):
+        expected = edit_ends(text, letters, sets[g, :length], limit)
+        assert np.array_equal(found[1][found[0] == g], expected)
+        assert expected.size
+    # A segment of the text in each bit, few columns each; then more columns, in the interpreter.
+    same(found, ReferenceTarget().launch(EDIT_ENDS, batch._replace(lanes=1)))
+
+
 def test_sites_of_pams() -> None:
     batch = batch_of(700, 4)
     text = batch.codes[MARGIN : MARGIN + 700] & 15

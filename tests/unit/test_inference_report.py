@@ -90,7 +90,7 @@ def test_a_sentence_stands_for_what_is_missing(tmp_path: Path) -> None:
 
 def evidence_of(model: RecombinationModel, n: float) -> Evidence:
     tables = {name: getattr(model, name) * n for name in Evidence._fields[:9]}
-    return Evidence(**tables, vd_first=np.zeros(4), dj_first=np.zeros(4))
+    return Evidence(**tables, vd_first=np.zeros(4), dj_first=np.zeros(4), errors=np.zeros(1))
 
 
 def test_tables_add_up() -> None:

@@ -25,9 +25,10 @@ from plait.random.draws import (
     Normal,
     Uniform,
     Word,
+    matrix_product,
+    minus_logarithm,
     normal_quantile,
     power,
-    product,
 )
 
 GENERATORS: dict[str, Any] = {
@@ -247,6 +248,24 @@ def test_normal_numbers_are_within_two_ulp_of_the_quantile() -> None:
     assert worst <= 2
 
 
+def test_logarithms_are_within_a_unit_of_the_last_place() -> None:
+    from decimal import Decimal, getcontext
+
+    getcontext().prec = 40
+    words = [0, 1, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1, *np.random.default_rng(4).integers(0, 2**32, 500)]
+    for word in map(int, words):
+        exact = -(Decimal(2 * word + 1) / 2**33).ln()
+        found = Decimal(minus_logarithm((word + 0.5) * 2.0**-32))
+        assert abs(found - exact) <= Decimal(math.ulp(float(exact)))
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_compiled_numbers_are_the_interpreted_ones(name: str) -> None:
+    for draw in ("normal", "exponential"):
+        compiled, plain = (getattr(GENERATORS[name](), draw)(400, device=d) for d in ("cpu", "reference"))
+        np.testing.assert_array_equal(compiled, plain)
+
+
 def test_normal_numbers_rise_with_their_words() -> None:
     rng = np.random.default_rng(3)
     for first in (
@@ -288,7 +307,9 @@ def test_algebras(alg: Any, most: int, data: st.DataObject) -> None:
 @given(st.integers(0, 40), st.integers(0, 40))
 def test_powers_of_a_step(first: int, second: int) -> None:
     alg, step = Modular(0, 1, 1009), [[0, 1, 0], [0, 0, 1], [5, 7, 0]]
-    assert product(alg, power(alg, step, first), power(alg, step, second)) == power(alg, step, first + second)
+    assert matrix_product(alg, power(alg, step, first), power(alg, step, second)) == power(
+        alg, step, first + second
+    )
 
 
 # --- bad input ------------------------------------------------------------------------------------------

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.options import DeviceOption, OptionalTable, ThreadsOption, WholeNumber, files_of, say
+from plait.cli.options import (
+    DeviceOption,
+    OptionalTable,
+    PartParameters,
+    RunParameters,
+    WholeNumber,
+    files_of,
+    say,
+)
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural
@@ -24,6 +32,7 @@ Number = Annotated[WholeNumber | None, Parameter(allow_leading_hyphen=True)]
 #: Patterns whose status is told one by one.
 _MOST_TOLD = 6
 _GIGA = 1e9
+_RUN, _PARTS = RunParameters(), PartParameters()
 
 _PAM = Parameter(group="Guides: PAM and bulges")
 _USES = Parameter(group="Primers and barcodes")
@@ -54,8 +63,9 @@ def find(
     pairs: Annotated[Flag, _USES] = False,
     max_product: Annotated[WholeNumber, _USES] = 3000,
     demultiplex: Annotated[Flag, _USES] = False,
-    threads: ThreadsOption = None,
     device: DeviceOption = "auto",
+    run: RunParameters = _RUN,
+    parts: PartParameters = _PARTS,
 ) -> None:
     """Find every place where short patterns occur with at most so many errors.
 
@@ -72,7 +82,8 @@ def find(
         standard input. Without any, the one that Cas-OFFinder's input names.
     output
         The file to write: .tsv, .jsonl, .bed, .paf, .sam, .txt (Cas-OFFinder's columns), each also .gz or
-        .zst, .bam or .parquet; otherwise, and for -, a table on standard output.
+        .zst, .bam or .parquet; or a folder of parts, whose name ends in a slash; otherwise, and for -, a
+        table on standard output.
     format
         What to write, where the name of the output does not say it.
     errors
@@ -113,11 +124,14 @@ def find(
         Longest product of a pair, primers included.
     demultiplex
         Write the barcode of each read instead: the anchored pattern with fewest errors, if there is one.
-    threads
-        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     device
         auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
         reference is plain Python.
+    run
+        How the work is done. Other workers than threads write parts alone, of all hits: whole texts, or some
+        sequences of a 2bit file. Parts alone can be resumed.
+    parts
+        How a folder of parts is cut.
     """
     given = locals()
     from plait.mapping.files import find_files
@@ -127,11 +141,13 @@ def find(
         raise InvalidInput("pairs", found="demultiplex besides", expected="either")
     names = FindSettings.__dataclass_fields__.keys() & given.keys()
     settings = FindSettings(
-        **{name: given[name] for name in names}, strands=strand or ("+" if anchored else "both")
+        **{name: given[name] for name in names},
+        strands=strand or ("+" if anchored else "both"),
+        threads=run.threads,
     )
     start = work_time()
     path = Path(patterns)
-    with files_of([path, *texts]) as files:
+    with files_of([path, *texts]) as files, run.open() as executor:
         done = find_files(
             files[0] if files[0].exists() or str(files[0]) != patterns else patterns,
             files[1:],
@@ -140,6 +156,9 @@ def find(
             format=format,
             what="products" if pairs else "barcodes" if demultiplex else "hits",
             longest=max_product,
+            executor=executor,
+            resume=run.resume,
+            parts=parts.settings,
         )
     _tell(done, work_time() - start)
 

@@ -11,6 +11,8 @@ from plait.cli.options import (
     Flag,
     OptionalOutput,
     OptionalTable,
+    PartParameters,
+    RunParameters,
     Signed,
     ThreadsOption,
     WholeNumber,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 # Written out here, so that help and checks of options need not load what the words mean.
 FormatOption = Literal["bam", "sam", "paf", "parquet"]
+_RUN, _PARTS = RunParameters(), PartParameters()
 
 
 def map_reads(
@@ -39,8 +42,9 @@ def map_reads(
     max_hits: Annotated[WholeNumber | None, Signed] = None,
     format: FormatOption | None = None,
     mapq: Literal["none", "unique"] = "none",
-    threads: ThreadsOption = None,
     device: DeviceOption = "cpu",
+    run: RunParameters = _RUN,
+    parts: PartParameters = _PARTS,
 ) -> None:
     """Map reads of 25 to 400 letters: every locus within so many errors, on both strands, guaranteed.
 
@@ -54,8 +58,8 @@ def map_reads(
         Files of reads, FASTQ or FASTA, plain, .gz or .zst, and last the reference: a FASTA file or an index
         made by plait index. One of them may be -, standard input.
     output
-        The file to write: .bam, .sam or .paf (also .gz or .zst), .parquet; otherwise, and for -, SAM on
-        standard output.
+        The file to write: .bam, .sam or .paf (also .gz or .zst), .parquet; or a folder of parts, whose name
+        ends in a slash; otherwise, and for -, SAM on standard output.
     mate
         File of second mates, one for each file of reads. Mates are mapped as reads of their own; the tag FI
         (in Parquet the column mate) says which one it is.
@@ -74,11 +78,14 @@ def map_reads(
     mapq
         none writes 255, not available; unique 60 for a read with one locus, 3 for two, else 0, which is no
         probability.
-    threads
-        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     device
         Where places of pieces of reads are checked: cpu; cuda, cuda:N or cuda:all for GPUs, which help where
         there are few processors; auto takes a GPU for many places; reference is plain Python.
+    run
+        How the work is done. Other workers than threads need an index for the reference, and parts alone can
+        be resumed.
+    parts
+        How a folder of parts is cut.
     """
     given = locals()
     if len(files) < 2:
@@ -87,10 +94,14 @@ def map_reads(
     from plait.mapping.map_files import map_files
     from plait.mapping.mapper import MapSettings
 
-    names = ("errors", "error_rate", "substitutions_only", "report", "max_hits", "threads", "device")
-    settings = MapSettings(**{name: given[name] for name in names})
+    names = ("errors", "error_rate", "substitutions_only", "report", "max_hits", "device")
+    settings = MapSettings(**{name: given[name] for name in names}, threads=run.threads)
     start = work_time()
-    with files_of([*files, *mate]) as every, Bar("mapping", "{task.fields[done]:,} reads") as bar:
+    with (
+        files_of([*files, *mate]) as every,
+        run.open() as executor,
+        Bar("mapping", "{task.fields[done]:,} reads") as bar,
+    ):
         done = map_files(
             every[: len(files) - 1],
             every[len(files) - 1],
@@ -100,6 +111,9 @@ def map_reads(
             format=format,
             mapq=mapq,
             progress=lambda reads: bar.show(reads, "{:,.0f} reads/s", 0, 0),
+            executor=executor,
+            resume=run.resume,
+            parts=parts.settings,
         )
     say(_map_summary(done, work_time() - start))
 

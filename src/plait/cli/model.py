@@ -98,8 +98,6 @@ def pgen(
     min_v_identity
         Rows whose column v_identity is lower have no probability: their status is mutated. Left out, 0.98
         for immunoglobulins and 0 for T cell receptors; 0 computes all.
-        Column names of the inputs. lines: text without a header line, a junction in every line, behind it,
-        after tabs, V and J calls; with --of nt,aa nucleotides, amino acids, V and J.
     source
         What the inputs are.
     device
@@ -350,6 +348,7 @@ def infer(
     tolerance: float = 1e-5,
     pseudocount: float = 0.0,
     accelerate: bool = True,
+    error_rate: Annotated[str | None, Signed] = None,
     report: bool = True,
     resume: Flag = False,
     force: Flag = False,
@@ -382,6 +381,9 @@ def infer(
         possible.
     accelerate
         Try to go further in every third pass, in the direction of the two before it (SQUAREM).
+    error_rate
+        How probable it is that a nucleotide of a junction was misread: a number, or fit to find it together
+        with the model; otherwise junctions are taken as they are.
     report
         Write the report: one HTML file that needs no network.
     resume
@@ -413,6 +415,7 @@ def infer(
             tolerance=tolerance,
             pseudocount=pseudocount,
             accelerate=accelerate,
+            error_rate=_rate(error_rate),
             threads=threads,
             resume=resume,
             force=force,
@@ -425,6 +428,18 @@ def infer(
 
         page = write_inference_report(made.folder)
     print(inference_text(made, seconds=seconds, page=page), end="")
+
+
+def _rate(said: str | None) -> float | Literal["fit"] | None:
+    """An error rate as it was said."""
+    if said is None:
+        return None
+    if said == "fit":
+        return "fit"
+    try:
+        return float(said)
+    except ValueError:
+        raise InvalidInput("error_rate", found=said, expected="fit or a number") from None
 
 
 class InferenceBar(Bar):

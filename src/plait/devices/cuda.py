@@ -214,6 +214,13 @@ def _difference_of(a: Any, b: Any) -> Callable[..., Any] | None:
     return _SUMS[str(a)][1] if str(a) in _SUMS else None
 
 
+def _product_of(a: Any, b: Any) -> Callable[..., Any] | None:
+    # Others are fused with what is added to them.
+    from numba.cuda import libdevice
+
+    return (lambda a, b: libdevice.dmul_rn(a, b)) if str(a) == str(b) == "float64" else None
+
+
 def _lane_index():  # type: ignore[no-untyped-def]
     return cuda.laneid
 
@@ -277,6 +284,7 @@ def _shuffle_xor(value, mask):  # type: ignore[no-untyped-def]
 _OPERATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     lanes.add_saturating: _sum_of,
     lanes.subtract_saturating: _difference_of,
+    lanes.product: _product_of,
     lanes.load: lambda group, *place: _load_one,
     lanes.store: lambda group, *place: _store_one,
     lanes.lowest_bit: lambda word: _lowest_of_word if str(word) == "uint32" else None,

@@ -203,7 +203,7 @@ class _Work:
         columns: dict[str, Sequence[Any]] = {
             "name": records.names if records.names is not None else [None] * len(folds),
             "sequence": [_letters(one.codes) for one in molecules],
-            "structure": brackets([one.partners for one in folds]),
+            "structure": [one.structure for one in folds],
             "energy": _rounded(energy_of(one.score) for one in folds),
         }
         tables: list[Ensemble] = []

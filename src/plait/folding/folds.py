@@ -205,7 +205,7 @@ def mfe(
     settings = settings or FoldSettings()
     found = _folded(molecules_of(sequences, settings, restraints), settings, resolve(device, threads))
     return Folds(
-        brackets([one.partners for one in found]),
+        [one.structure for one in found],
         np.array([energy_of(one.score) for one in found], np.float64),
     )
 
@@ -534,17 +534,16 @@ def sum_molecules(
     for k, summed in zip(unfit, _sums(molecules, unfit, settings, wanted, target, None), strict=True):
         found[k] = summed, 0.0
     ensembles = []
-    structures = brackets([one.partners for one in best])
     for k, one in enumerate(best):
         summed, scale = found[k]
         logarithm = summed.logarithm + scale * molecules[k].codes.size
         ensembles.append(
             Ensemble(
-                structure=structures[k],
+                structure=one.structure,
                 energy=energy_of(one.score),
                 ensemble_energy=energy_of(logarithm * thermal),
                 table=PairTable(molecules[k].codes.size, summed.pairs, summed.probabilities),
-                samples=brackets(summed.drawn),
+                samples=summed.drawn,
                 frequency=math.exp(min(one.score / thermal - logarithm, 0.0)),
             )
         )

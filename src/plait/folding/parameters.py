@@ -308,15 +308,15 @@ def _specials(
 
 def codes_of(sequence: bytes) -> NDArray[np.int8]:
     """Codes of the letters of a sequence, either case, T for U; -1 is none of them."""
-    return _CODES[np.frombuffer(sequence, np.uint8)]
+    return np.frombuffer(sequence.translate(_CODES), np.int8)
 
 
-def _codes() -> NDArray[np.int8]:
+def _codes() -> bytes:
     found = np.full(256, -1, np.int8)
     for code, base in enumerate(LETTERS):
         found[[ord(base), ord(base.lower())]] = code
     found[[ord("T"), ord("t")]] = LETTERS.index("U")
-    return found
+    return found.tobytes()
 
 
 _CODES: Final = _codes()

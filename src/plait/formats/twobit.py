@@ -40,15 +40,23 @@ def is_two_bit(path: str | os.PathLike[str]) -> bool:
         return file.read(4) in SIGNATURES
 
 
-def read_two_bit(path: str | os.PathLike[str], *, piece: int = 1 << 22) -> Iterator[TwoBitPiece]:
-    """Letters of all sequences in order, at most `piece` at a time; runs of N and lower case as they are.
+def two_bit_lengths(path: str | os.PathLike[str]) -> list[int]:
+    """Letters of each sequence; errors as of `read_two_bit`."""
+    file = _File(path)
+    return [int(file.numbers(offset, 1)[0]) for _, offset in file.index()]
+
+
+def read_two_bit(
+    path: str | os.PathLike[str], first: int = 0, end: int | None = None, *, piece: int = 1 << 22
+) -> Iterator[TwoBitPiece]:
+    """Letters of sequences ``[first, end)`` in order, at most `piece` at a time; runs of N, lower case as is.
 
     `FormatError` if the file is cut off, of another version, or its parts lie outside of it.
     """
     status = check_readable(path)
     with unchanged(path, status):
         file = _File(path)
-        for name, offset in file.index():
+        for name, offset in file.index()[first:end]:
             yield from file.sequence(name, offset, piece - piece % 4 or 4)
 
 

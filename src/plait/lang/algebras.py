@@ -241,7 +241,8 @@ class Bits(NamedTuple):
 
     @staticmethod
     def algebra_in_lanes(alg: Bits, lanes: Any) -> Any:
-        return Bits(splat(lanes, alg.zero), splat(lanes, alg.one))
+        # Not of the argument alone: constants, so that a complement is part of the next instruction.
+        return Bits(splat(lanes, alg.zero & 0), splat(lanes, alg.one | -1))
 
     @staticmethod
     def choice(alg: Bits, a: Any, b: Any) -> Any:

@@ -199,8 +199,8 @@ def vector_splat(typing_context: Any, lanes: Any, value: Any) -> Any:
 # --- arithmetic -------------------------------------------------------------------------------------
 
 
-def _arithmetic(integer: str, floating: str | None) -> Any:
-    """One of LLVM's instructions, which has a name for integers and another, if any, for other numbers."""
+def _arithmetic(integer: str | None, floating: str | None) -> Any:
+    """One of LLVM's instructions, which may have a name for integers and another for other numbers."""
 
     @intrinsic
     def operation(typing_context: Any, a: Any, b: Any) -> Any:
@@ -219,6 +219,7 @@ def _arithmetic(integer: str, floating: str | None) -> Any:
 vector_add = _arithmetic("add", "fadd")
 vector_subtract = _arithmetic("sub", "fsub")
 vector_multiply = _arithmetic("mul", "fmul")
+vector_divide = _arithmetic(None, "fdiv")
 vector_and = _arithmetic("and_", None)
 vector_or = _arithmetic("or_", None)
 vector_xor = _arithmetic("xor", None)
@@ -730,6 +731,8 @@ _by_width(groups.lookup, _lookup_one, _lookup_group)
 _by_kind(groups.maximum, _maximum_numbers, _of_two(vector_maximum))
 _by_kind(groups.minimum, _minimum_numbers, _of_two(vector_minimum))
 _by_kind(groups.quotient, _of_two(lane_quotient), _of_two(lane_quotient))
+_by_kind(groups.ratio, _of_two(vector_divide), _of_two(vector_divide))
+_by_kind(groups.product, _of_two(vector_multiply), _of_two(vector_multiply))
 _by_kind(groups.parity, _parity_numbers, _of_three(vector_parity))
 _by_kind(groups.majority, _majority_numbers, _of_three(vector_majority))
 _by_kind(groups.equal, _equal_numbers, _of_two(vector_equal))

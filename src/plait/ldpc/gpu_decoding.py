@@ -1,4 +1,4 @@
-"""Decoding on GPUs: min-sum two words a thread, all of a block in shared memory, sum-product one a thread.
+"""Decoding on GPUs: min-sum two words a thread, all of a block in shared memory, sum-product one a lane.
 
 A module of its own: what CUDA runs, which is imported where a GPU is used.
 
@@ -18,14 +18,17 @@ from plait.devices.cuda_devices import POOL, device_facts
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.ptx import instruction
 from plait.devices.target import over_threads
+from plait.lang.algebras import algebra_in_lanes
 from plait.lang.compile import shared, types
 from plait.lang.lanes import lanes_of
+from plait.lang.warps import WARP
 from plait.ldpc.codes import Code
-from plait.ldpc.decoding import BOUND, DecodeBatch, decode_words, in_units, messages_of
-from plait.ldpc.messages import Parities, SignedLeast
+from plait.ldpc.decoding import BOUND, DecodeBatch, in_units, messages_of
+from plait.ldpc.messages import Parities, SignedLeast, fetch, is_one, parity_step, put
 
 _ONE: Final = lanes_of(1)
-_THREADS: Final = 64
+#: Warps of a block of sum-product.
+_WARPS: Final = 16
 #: Threads of the host for a device.
 _COPYING: Final = 4
 #: Words that are decoded together, at most, and bytes of their messages.
@@ -90,14 +93,19 @@ class _Plan(NamedTuple):
     groups: NDArray[np.int32]
 
 
-def plan_of(code: Code) -> _Plan:
-    """Groups of checks that go side by side, in the order of checks wherever they share a column."""
-    sizes, last = np.diff(code.starts), np.zeros(code.size, np.int64)
-    levels = np.zeros(sizes.size, np.int64)
+def levels_of(code: Code) -> NDArray[np.int64]:
+    """The level of each check: one more than those of earlier checks that it shares a column with."""
+    last, levels = np.zeros(code.size, np.int64), np.zeros(code.starts.size - 1, np.int64)
     for m, first in enumerate(code.starts[:-1]):
-        own = code.bits[first : first + sizes[m]]
+        own = code.bits[first : code.starts[m + 1]]
         levels[m] = last[own].max(initial=0)
         last[own] = levels[m] + 1
+    return levels
+
+
+def plan_of(code: Code) -> _Plan:
+    """Groups of checks that go side by side, in the order of checks wherever they share a column."""
+    sizes, levels = np.diff(code.starts), levels_of(code)
     kinds, number = np.unique(np.stack([levels, sizes], 1), axis=0, return_inverse=True)
     groups, columns, begun = [], [], 0
     for k, (_, size) in enumerate(kinds.tolist()):
@@ -338,26 +346,76 @@ def decode_pairs(plan: Any, ratios: Any, limits: Any, room: Any, out: Any) -> No
         _decode_pairs(held, True, wrong, plan, ratios, limits, out)
 
 
+class _Levels(NamedTuple):
+    """Checks by level, those of level k from ``ends[k]`` to ``ends[k + 1]``; `bits` and `starts` of all."""
+
+    checks: Any
+    ends: Any
+    bits: Any
+    starts: Any
+
+
 def _examples() -> list[tuple[Any, ...]]:
-    found = []
-    for kind, alg, size in ((np.int32, SignedLeast, 4), (np.float32, Parities, 4)):
+    found, longs = [], np.zeros(1, np.int64)
+    for kind, alg in ((np.int32, SignedLeast), (np.float32, Parities), (np.float64, Parities)):
         rows = np.zeros((2, 2), kind)
-        code, limits = (np.zeros(1, np.int64),) * 2, (np.int64(1), True, np.int64(1))
-        words, counts = np.zeros((2, 1, 1), np.int32), np.zeros(1, np.int64)
-        found.append((alg(*[kind(1)] * size), code, rows, (rows,) * 5, limits, words, counts, counts))
+        memory = (*(rows,) * 3, *(rows[None],) * 2)
+        out = np.zeros((1, 1), np.uint8), longs, np.zeros(1, np.bool_)
+        found.append((alg(*[kind(1)] * 4), _Levels(*(longs,) * 4), rows, memory, _LIMITS[:2], out))
     return found
 
 
+@shared
+def _fails(alg: Any, place: Any, code: Any, sums: Any, row: Any, step: Any) -> Any:
+    """Whether some of the checks from `row` on, so many apart, fails."""
+    for m in range(row, code.starts.size - 1, step):
+        parity = False
+        for k in range(code.starts[m], code.starts[m + 1]):
+            parity ^= is_one(alg, fetch(alg, place, sums, code.bits[k]))
+        if parity:
+            return True
+    return False
+
+
 @cuda_kernel(_examples)
-def decode_each(
-    algebra: Any, code: Any, prior: Any, memory: Any, limits: Any, words: Any, counts: Any, found: Any
-) -> None:
-    """What `decode_words` does, for one word of `words` int32 (2, bits, words)."""
-    t = cuda.grid(1)
-    if t < found.size:
-        own = words[:, :, t]
-        place = _ONE, t
-        found[t] = decode_words(place, algebra, code, prior, memory, limits, own, counts[t : t + 1])
+def decode_warps(algebra: Any, code: Any, prior: Any, memory: Any, limits: Any, out: Any) -> None:
+    """Decode as many words as a warp has lanes, one a lane; the warps of a block share the checks of a level.
+
+    Arguments are as for `decode_words`, messages of words beside each other; `out`: bits uint8 (columns,
+    words), iterations, and which are of the code. Two of the longest check are memory of each warp.
+    """
+    wrong = cuda.shared.array(WARP, _WORD)
+    lane, row, step = cuda.threadIdx.x % WARP, cuda.threadIdx.x // WARP, cuda.blockDim.x // WARP
+    word = cuda.blockIdx.x * WARP + lane
+    (sums, said, messages), own, later = memory[:3], memory[3][row], memory[4][row]
+    bits, counts, found = out
+    alg, place, done = algebra_in_lanes(algebra, _ONE), (_ONE, word), word >= counts.size
+    for count in range(limits[0] + 1):
+        if row == 0:
+            wrong[lane] = 0
+        cuda.syncthreads()
+        if not done and _fails(alg, place, code, sums, row, step):
+            wrong[lane] = 1
+        cuda.syncthreads()
+        good = wrong[lane] == 0
+        if not done and (good or count == limits[0]):
+            for n in range(row, bits.shape[0], step):
+                bits[n, word] = is_one(alg, fetch(alg, place, sums, n))
+            counts[word], found[word], done = count, good, True
+        if cuda.syncthreads_and(np.int32(done)) != 0:
+            return
+        if not limits[1]:
+            said, sums = sums, said
+            for n in range(row, bits.shape[0], step):
+                put(alg, place, sums, n, fetch(alg, place, prior, n))
+        for level in range(code.ends.size - 1):
+            cuda.syncthreads()
+            for j in range(code.ends[level] + row, code.ends[level + 1], step):
+                m = code.checks[j]
+                check = code.bits, code.starts[m], code.starts[m + 1]
+                both = (sums if limits[1] else said), sums
+                parity_step(alg, place, check, both, messages, (own, later), limits[1])
+        cuda.syncthreads()
 
 
 #: Bits, iterations, and whether they are words of the code.
@@ -376,7 +434,7 @@ def decode_batch(batch: DecodeBatch, target: CudaTarget) -> _Found:
     def one(first: int) -> None:
         part = batch._replace(ratios=batch.ratios[first : first + most])
         with POOL.slot(target.devices) as slot:
-            found = _one_each(part, slot) if plan is None else _in_pairs(part, plan, slot, target.devices[0])
+            found = _in_warps(part, slot) if plan is None else _in_pairs(part, plan, slot, target.devices[0])
             wholes: tuple[Any, ...] = out
             for whole, values in zip(wholes, found, strict=True):
                 whole[first : first + most] = values
@@ -414,27 +472,33 @@ def _in_pairs(batch: DecodeBatch, plan: _Plan, slot: Any, device: int) -> _Found
     return found[0], found[1], found[2]
 
 
-def _one_each(batch: DecodeBatch, slot: Any) -> _Found:
-    """The words of a batch, one a thread; integers have 32 bits and the limits of 8."""
+def _in_warps(batch: DecodeBatch, slot: Any) -> _Found:
+    """The words of a batch, one a lane; integers have 32 bits and the limits of 8."""
     code, kind = batch.code, np.int32 if batch.method == "min-sum" else batch.kind
-    width, longest = len(batch.ratios), int(np.diff(code.starts).max(initial=1))
+    count, longest, levels = len(batch.ratios), int(np.diff(code.starts).max(initial=1)), levels_of(code)
+    width = -(-count // WARP) * WARP
     algebra, prior, nothing = messages_of(batch._replace(kind=kind), batch.ratios, width)
     rows = len(nothing)
     told = slot.room("messages", (rows * code.bits.size, width), kind)
     told.copy_to_device(np.tile(nothing, (code.bits.size, 1)), stream=slot.stream)
-    given = slot.upload("prior", prior)
     memory = (
         slot.upload("sums", prior),
         slot.room("said", prior.shape, kind),
         told,
-        *(slot.room(name, (rows * longest, width), kind) for name in ("own", "later")),
+        *(slot.room(name, (_WARPS, rows * longest, width), kind) for name in ("own", "later")),
     )
-    words = slot.upload("words", np.zeros((2, code.size, width), np.int32))
-    counts, good = (slot.upload(name, np.zeros(width, np.int64)) for name in ("counts", "good"))
-    graph = slot.upload("bits", code.bits), slot.upload("starts", code.starts)
-    limits = np.int64(batch.iterations), batch.layered, np.int64(1)
-    arguments = algebra, graph, given, memory, limits, words, counts, good
-    decode_each.launch(-(-width // _THREADS), _THREADS, *arguments, stream=slot.stream)
-    back = [slot.download(name, array) for name, array in (("w", words), ("c", counts), ("g", good))]
+    order = np.argsort(levels, kind="stable")
+    ends = np.searchsorted(levels[order], np.arange(levels.max(initial=-1) + 2))
+    tables = _Levels(order, ends, code.bits, code.starts)
+    held = _Levels(*(slot.upload(f"levels {k}", table) for k, table in enumerate(tables)))
+    out = (
+        slot.room("bits", (code.size, count), np.uint8),
+        slot.room("counts", count, np.int64),
+        slot.room("found", count, np.bool_),
+    )
+    given, limits = slot.upload("prior", prior), (np.int32(batch.iterations), batch.layered)
+    arguments = algebra, held, given, memory, limits, out
+    decode_warps.launch(width // WARP, _WARPS * WARP, *arguments, stream=slot.stream)
+    bits, counts, found = (slot.download(f"out {k}", array) for k, array in enumerate(out))
     slot.wait()
-    return back[0][1].T, back[1], back[2] & 1 != 0
+    return bits.T, counts, found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from plait.lang.compile import by_type, implemented_in, shared
+from plait.lang.compile import by_type, shared
 from plait.lang.lanes import (
     add_saturating,
     equal,
@@ -17,6 +17,7 @@ from plait.lang.lanes import (
     load,
     maximum,
     minimum,
+    ratio,
     select,
     splat,
     store,
@@ -210,11 +211,3 @@ def parity_step(
     added to the second, those of the next step. `layered`: both are the same, and old messages are taken out.
     `memory`: two of the longest check.
     """
-
-
-def ratio(a: Any, b: Any) -> Any:
-    """``a / b``, of which b is not 0."""
-    return a / b
-
-
-implemented_in("plait.ldpc.division")

@@ -209,6 +209,13 @@ def paths_kernel(
         length, read = reads.lengths[row], reads.words[row]
         begin = contigs[loci.contigs[item], 0]
         start = end - length + 1
+        if distance == 0:
+            # All letters match: the text need not be read.
+            out.starts[item] = start
+            out.cigars[item, 0] = (length << 4) | MATCH
+            out.sizes[0, item] = 1
+            out.sizes[1, item] = write_number(out.differences, item, 0, length)
+            continue
         if start >= begin and mismatches(words, start, read, length, distance) == distance:
             _write_pairs(words, start, read, length, item, out)
             continue

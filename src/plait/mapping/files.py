@@ -46,10 +46,14 @@ from plait.mapping.mapper import HitRows as Loci
 from plait.mapping.patterns import Pattern, Patterns, read_patterns
 from plait.mapping.records import TEXT_FORMATS, RecordFormat, Records
 from plait.mapping.search import Finder, FindSettings, found_in, with_file_settings
+from plait.run.executor import Executor, LocalExecutor
 from plait.types import Provenance
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from plait.formats.tables import PartSettings
+    from plait.mapping.find_parts import FindTotals
 
 _Path = str | os.PathLike[str]
 
@@ -431,11 +435,16 @@ def find_files(
     format: str | None = None,
     what: What = "hits",
     longest: int = 3000,
+    executor: Executor | None = None,
+    resume: bool = False,
+    parts: PartSettings | None = None,
 ) -> FindSummary:
     """Find patterns in files, and write hits, their numbers, products or barcodes.
 
-    `output` None or ``-`` is standard output; `longest` is the most letters of a product. Without
-    `texts`, the one that Cas-OFFinder's input names is read.
+    `output` None or ``-`` is standard output, a name that ends in a slash a folder of parts; `longest` is the
+    most letters of a product. Without `texts`, the one that Cas-OFFinder's input names is read. All hits are
+    written into parts by the `executor`, a text or some sequences of a 2bit file each; `resume` takes over
+    those that a run which was stopped has finished. Other outputs are made in this process.
     """
     read = read_patterns(patterns)
     how = with_file_settings(read, settings or FindSettings())
@@ -456,24 +465,48 @@ def find_files(
         algebra="Bits",
         parameters=parameters,
     )
+    executor = executor or LocalExecutor(1)
+    each = what == "hits" and not how.count_only and how.report != "best" and how.max_hits is None
+    if each and path is not None and path.endswith("/"):
+        from plait.mapping.find_parts import write_parts
+
+        given = finder, read, texts, path, executor, provenance
+        return _told(finder, write_parts(*given, inputs=inputs, resume=resume, settings=parts))
+    asked = {"resume": resume, "executor": executor.elsewhere, "partition": parts and parts.partition}
+    for name in (name for name, value in asked.items() if value):
+        expected = "a folder of parts, whose name ends in a slash, of all hits, not of the best or of pairs"
+        raise InvalidInput(name, found=f"the output {path or '-'!r}", expected=expected)
+    return _written(finder, list(texts), output, chosen, (provenance, inputs), what, longest)
+
+
+def _written(
+    finder: Finder,
+    texts: list[str | os.PathLike[str]],
+    output: str | os.PathLike[str] | None,
+    chosen: str,
+    facts: tuple[Provenance, Sequence[Any]],
+    what: What,
+    longest: int,
+) -> FindSummary:
+    """Search texts, and write what is asked for into one file, or one table, in order."""
     rows = 0
     names: list[str] = []
-    if how.count_only:
-        for blocks, _ in found_in(finder, list(texts)):
+    if finder.settings.count_only:
+        for blocks, _ in found_in(finder, texts):
             names = blocks.names
         table = count_table(finder.patterns, finder.final_statuses(), finder.totals)
-        with open_batches(output, table.schema, chosen, provenance, inputs) as write:
+        with open_batches(output, table.schema, chosen, *facts) as write:
             write(table)
         rows = table.num_rows
     elif what == "hits":
-        with open_hits(output, finder, chosen, provenance, inputs) as write_hits:
-            for blocks, own in found_in(finder, list(texts)):
+        with open_hits(output, finder, chosen, *facts) as write_hits:
+            for blocks, own in found_in(finder, texts):
                 names = blocks.names
                 rows += len(own)
                 for first in range(0, max(len(own), 1), _ROWS_AT_A_TIME):
                     write_hits(own.taken(slice(first, first + _ROWS_AT_A_TIME)), blocks)
     else:
-        rows, names = _tables(finder, list(texts), output, chosen, (provenance, inputs), what, longest)
+        rows, names = _tables(finder, texts, output, chosen, facts, what, longest)
     return FindSummary(
         finder.final_statuses(),
         tuple(pattern.name for pattern in finder.patterns),
@@ -484,6 +517,22 @@ def find_files(
         rows,
         _repeated(names) if what == "hits" else "",
         "".join(sorted(finder.strange)),
+    )
+
+
+def _told(finder: Finder, totals: FindTotals) -> FindSummary:
+    """What parts together have found, of which no names of sequences are kept."""
+    finder.totals = totals.hits
+    return FindSummary(
+        finder.final_statuses(),
+        tuple(pattern.name for pattern in finder.patterns),
+        tuple(finder.told().tolist()),
+        totals.sequences,
+        totals.letters,
+        totals.sites,
+        totals.rows,
+        "",
+        "".join(sorted(totals.strange)),
     )
 
 

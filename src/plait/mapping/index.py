@@ -326,6 +326,17 @@ class Index:
         check_not_input(path, [source for source in (self.genome.source, self.path) if source])
         _write(self, path)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Processes share the file; InvalidInput if there is none."""
+        if self.path is None:
+            raise InvalidInput(
+                "reference",
+                found="an index in memory",
+                expected="the file of one, which all workers can open",
+                hint="make it by plait index",
+            )
+        return Index.open, (os.path.abspath(self.path),)
+
     @property
     def bytes(self) -> int:
         """Bytes of all arrays."""

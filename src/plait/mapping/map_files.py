@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from itertools import chain
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from plait._version import __version__
+from plait.errors import InvalidInput
 from plait.formats.atomic import TextOutput, check_output, file_or_standard_output, output_format
 from plait.mapping.genome import Genome
 from plait.mapping.index import Index, is_index
-from plait.mapping.mapper import STATUSES, MappedReads, Mapper, MapSettings, mapped_blocks
+from plait.mapping.mapper import STATUSES, Mapper, MapSettings, ReadUnit, read_units
 from plait.mapping.records import (
     MAP_FORMATS,
     TEXT_FORMATS,
@@ -21,7 +28,11 @@ from plait.mapping.records import (
     provenance_text,
     table_schema,
 )
+from plait.run.executor import Executor, LocalExecutor
 from plait.types import Provenance
+
+if TYPE_CHECKING:
+    from plait.formats.tables import PartSettings
 
 _Path = str | os.PathLike[str]
 
@@ -40,6 +51,42 @@ class MapSummary:
         return sum(self.statuses.values())
 
 
+@dataclass(frozen=True)
+class BlockMapper:
+    """Maps reads wherever it is called, and encodes their loci in a format, one of `MAP_FORMATS`."""
+
+    index: Index
+    settings: MapSettings
+    format: str
+    mapq: MapqRule = "none"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BlockMapper, (self.index, self.settings, self.format, self.mapq)
+
+    @cached_property
+    def mapper(self) -> Mapper:
+        """What maps."""
+        return Mapper(self.index, self.settings)
+
+    @cached_property
+    def form(self) -> Any:
+        """What encodes."""
+        genome = self.index.genome
+        return (
+            TableFormat(genome) if self.format == "parquet" else TEXT_FORMATS[self.format](genome, self.mapq)
+        )
+
+    def __call__(self, unit: ReadUnit) -> list[tuple[Any, NDArray[np.int64]]]:
+        """What is written of the reads, in pieces; with each the reads of every status, and the loci."""
+        return [
+            (
+                self.form.encode(one),
+                np.append(np.bincount(one.statuses, minlength=len(STATUSES)), len(one.hits)),
+            )
+            for one in self.mapper.map_block(unit.reads, unit.mates)
+        ]
+
+
 def map_files(
     reads: Sequence[_Path],
     reference: _Path,
@@ -51,12 +98,18 @@ def map_files(
     mapq: MapqRule = "none",
     command: str = "",
     progress: Callable[[int], None] | None = None,
+    executor: Executor | None = None,
+    resume: bool = False,
+    parts: PartSettings | None = None,
 ) -> MapSummary:
     """Map the reads of files and write their loci; `reference` is a FASTA file or an index.
 
-    `output` None or ``-`` is standard output; `format` one of `MAP_FORMATS`, if the file name does not say
-    it. `progress` is told how many reads are done, in this thread. `InvalidInput` if a setting is wrong;
-    `FormatError` if a file is not what it should be, or the output cannot be written.
+    `output` None or ``-`` is standard output, a name that ends in a slash a folder of parts; `format` one of
+    `MAP_FORMATS`, if the file name does not say it. `progress` is told how many reads are done, in this
+    thread. The `executor`, by default threads of this process, maps and writes the parts; elsewhere,
+    `reference` has to be an index. `resume` takes over the parts that a run which was stopped has finished.
+    `InvalidInput` if a setting is wrong; `FormatError` if a file is not what it should be, or the output
+    cannot be written.
     """
     how = MapSettings() if settings is None else settings
     kind = output_format(output, format, MAP_FORMATS, standard="sam", by_name=("parquet", "bam"))
@@ -64,43 +117,66 @@ def map_files(
     path = file_or_standard_output(output)
     if path is not None:
         check_output(path, inputs)
+    if resume and (path is None or not path.endswith("/")):
+        expected = "a folder of parts, whose name ends in a slash: other outputs begin anew"
+        raise InvalidInput("resume", found=f"the output {path or '-'!r}", expected=expected)
     index = Index.open(reference) if is_index(reference) else Index.build(reference, threads=how.threads)
-    mapper = Mapper(index, how)
+    work = BlockMapper(index, how, kind, mapq)
     summary = MapSummary(index.genome, dict.fromkeys(STATUSES, 0))
 
-    def finish(form: Any) -> Callable[[MappedReads], tuple[Any, Any, int]]:
-        return lambda block: (form.encode(block), block.statuses, len(block.hits))
+    def count(totals: NDArray[np.int64]) -> None:
+        for name, number in zip(STATUSES, totals[:-1].tolist(), strict=True):
+            summary.statuses[name] += number
+        summary.loci += int(totals[-1])
+        if progress:
+            progress(summary.reads)
 
-    write: Any
-    with ExitStack() as stack:
-        if kind == "parquet":
-            from plait.formats.tables import open_table
+    executor = executor or LocalExecutor(how.threads)
+    if path is not None and path.endswith("/"):
+        from plait.mapping.map_parts import write_parts
 
-            assert path is not None
-            form: Any = TableFormat(index.genome)
-            metadata = provenance_text(_provenance(how, index.genome).as_dict())
-            write = stack.enter_context(
-                open_table(path, table_schema(), metadata=metadata, inputs=inputs)
-            ).write
-        else:
-            form = TEXT_FORMATS[kind](index.genome, mapq)
-            head = form.head(__version__, command)
-            out = stack.enter_context(TextOutput(output, inputs=inputs))
-            out.write(head)
-            write = out.write
-        for encoded, statuses, loci in mapped_blocks(mapper, list(reads), mates, finish=finish(form)):
-            write(encoded)
-            summary.loci += loci
-            for number, name in enumerate(STATUSES):
-                summary.statuses[name] += int((statuses == number).sum())
-            if progress:
-                progress(summary.reads)
-        if kind != "parquet":
-            write(form.end())
+        write_parts(work, reads, mates, path, executor, count, resume=resume, settings=parts)
+        return summary
+    with _opened(work, output, inputs, command) as write:
+        units = read_units(list(reads), mates)
+        results = executor.map(work, units, named=attrgetter("name"), size=bytes_of)
+        with closing(results):
+            for encoded, totals in chain.from_iterable(results):
+                write(encoded)
+                count(totals)
     return summary
 
 
-def _provenance(how: MapSettings, genome: Genome) -> Provenance:
+@contextmanager
+def _opened(
+    work: BlockMapper, output: _Path | None, inputs: Sequence[_Path], command: str
+) -> Iterator[Callable[[Any], object]]:
+    """Takes what is written of reads, into a file or to standard output."""
+    if work.format == "parquet":
+        from plait.formats.tables import open_table
+
+        assert output is not None
+        with open_table(output, table_schema(), metadata=metadata_of(work), inputs=inputs) as table:
+            yield table.write
+        return
+    with TextOutput(output, inputs=inputs) as text:
+        text.write(work.form.head(__version__, command))
+        yield text.write
+        text.write(work.form.end())
+
+
+def bytes_of(unit: ReadUnit) -> int:
+    """Bytes of a block of reads, about."""
+    return sum(array.nbytes for array in (unit.reads.letters, unit.reads.qualities) if array is not None)
+
+
+def metadata_of(work: BlockMapper) -> dict[str, str]:
+    """What a table tells of how it was made."""
+    return provenance_text(provenance_of(work.settings, work.index.genome).as_dict())
+
+
+def provenance_of(how: MapSettings, genome: Genome) -> Provenance:
+    """How loci are made."""
     parameters = {
         "errors": how.errors,
         "error_rate": how.error_rate,

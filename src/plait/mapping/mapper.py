@@ -6,7 +6,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ SHORTEST_PIECE: Final = 8
 STATUSES: Final = ("mapped", "unmapped", "too_short", "too_long", "errors_too_many", "too_many_hits")
 _MAPPED, _UNMAPPED, _SHORT, _LONG, _ERRORS, _MANY = range(6)
 #: Reads of a block, and places at which those that are looked at together may begin.
-_BLOCK_READS: Final = 8192
+BLOCK_READS: Final = 8192
 _MOST_PLACES: Final = 1 << 22
 #: Errors of a hundred letters where nothing is asked for.
 _USUAL_RATE: Final = 5.0
@@ -332,25 +333,34 @@ def _unique(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     return keys[new]
 
 
+class ReadUnit(NamedTuple):
+    """Reads that are mapped together, and which mates they are; `first` is the number of the first one."""
+
+    reads: ReadBlock
+    mates: NDArray[np.int64]
+    first: int
+
+    @property
+    def name(self) -> str:
+        """What they are called in errors."""
+        return f"reads {self.first + 1:,} to {self.first + len(self.reads):,}"
+
+
+def read_units(reads: Reads, mates: _Path | Iterable[_Path] | None = None) -> Iterator[ReadUnit]:
+    """Reads, block by block in the order of the input; errors as of `plait.formats.reads.open_reads`."""
+    first = 0
+    for block, own in _blocks(reads, mates):
+        yield ReadUnit(block, own, first)
+        first += len(block)
+
+
 def mapped_blocks(
-    mapper: Mapper,
-    reads: Reads,
-    mates: _Path | Iterable[_Path] | None = None,
-    *,
-    finish: Any = None,
-) -> Iterator[Any]:
-    """Reads with their loci, block by block in the order of the input; `finish` is called on each.
-
-    Errors are those of `plait.formats.reads.open_reads`.
-    """
-
-    def work(block: tuple[ReadBlock, NDArray[np.int64]]) -> list[Any]:
-        found = mapper.map_block(*block)
-        return found if finish is None else [finish(one) for one in found]
-
+    mapper: Mapper, reads: Reads, mates: _Path | Iterable[_Path] | None = None
+) -> Iterator[MappedReads]:
+    """Reads with their loci, block by block in the order of the input; errors as of `read_units`."""
     executor = LocalExecutor(mapper.settings.threads)
-    for parts in executor.map(work, _blocks(reads, mates)):
-        yield from parts
+    units = read_units(reads, mates)
+    return chain.from_iterable(executor.map(lambda unit: mapper.map_block(unit.reads, unit.mates), units))
 
 
 def _blocks(reads: Reads, mates: Any) -> Iterator[tuple[ReadBlock, NDArray[np.int64]]]:
@@ -359,7 +369,7 @@ def _blocks(reads: Reads, mates: Any) -> Iterator[tuple[ReadBlock, NDArray[np.in
         return
     paths = reads if isinstance(reads, str | os.PathLike) else list(reads)
     others = mates if mates is None or isinstance(mates, str | os.PathLike) else list(mates)
-    with open_reads(paths, others, block_reads=_BLOCK_READS) as files:
+    with open_reads(paths, others, block_reads=BLOCK_READS) as files:
         for item in files:
             if item.mates is None:
                 yield item.reads, np.zeros(len(item.reads), np.int64)
@@ -376,8 +386,8 @@ def _in_memory(reads: Mapping[str, Any], mates: Any) -> Iterator[tuple[ReadBlock
     letters = np.frombuffer(bytearray(b"".join(texts)), np.uint8)
     lines = np.arange(len(texts), dtype=np.int64)
     block, _ = checked_reads(RawReads("reads", 0, list(reads), letters, starts, None, lines))
-    for first in range(0, len(block), _BLOCK_READS):
-        part = slice_reads(block, first, min(first + _BLOCK_READS, len(block)))
+    for first in range(0, len(block), BLOCK_READS):
+        part = slice_reads(block, first, min(first + BLOCK_READS, len(block)))
         yield part, np.zeros(len(part), np.int64)
 
 

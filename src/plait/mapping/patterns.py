@@ -24,7 +24,7 @@ _MOST_BYTES: Final = 1 << 28
 _EXPECTED: Final = (
     "patterns: FASTA, FASTQ, a table of names and sequences, one sequence a line, or Cas-OFFinder's input"
 )
-_LETTERS: Final = re.compile(r"[A-Za-z]+")
+_IUPAC: Final = "".join(map(chr, np.flatnonzero(IUPAC_MASK)))
 #: Words of a header line for names, sequences and PAMs.
 _COLUMNS: Final = (
     ("name", "pattern_name", "id", "primer_name", "guide_name", "sample"),
@@ -104,19 +104,17 @@ def read_patterns(patterns: Patterns) -> PatternFile:
 
 
 def _is_literal(text: str) -> bool:
-    return (
-        bool(_LETTERS.fullmatch(text)) and all(IUPAC_MASK[ord(c)] for c in text) and not Path(text).exists()
-    )
+    return bool(text) and not text.lstrip(_IUPAC) and not Path(text).exists()
 
 
 def _checked(patterns: Sequence[Pattern], path: str | None) -> tuple[Pattern, ...]:
     names: dict[str, Pattern] = {}
     for pattern in patterns:
         for what, letters in (("pattern", pattern.sequence), ("PAM", pattern.pam)):
-            bad = next((c for c in letters if ord(c) > 255 or not IUPAC_MASK[ord(c)]), None)
-            if bad is not None:
+            rest = letters.lstrip(_IUPAC)
+            if rest:
                 raise _wrong(
-                    path, pattern, f"{bad!r} in {what} {letters!r:.80}", "IUPAC letters of nucleotides"
+                    path, pattern, f"{rest[0]!r} in {what} {letters!r:.80}", "IUPAC letters of nucleotides"
                 )
         if pattern.name in names:
             raise _wrong(
@@ -190,7 +188,7 @@ def _of_lines(path: object, lines: list[tuple[int, str]]) -> tuple[Pattern, ...]
     head = [cell.lower() for cell in rows[0][1]] if rows else []
     places = [next((k for k, word in enumerate(head) if word in known), None) for known in _COLUMNS]
     own = head[min(widest, len(head), 2) - 1] if head else ""
-    headed = any(k is not None for k in places) and not all(IUPAC_MASK[ord(c) & 255] for c in own)
+    headed = any(k is not None for k in places) and bool(own.lstrip(_IUPAC))
     if not headed or places[1] is None:
         places = usual
     name, sequence, pam = places

@@ -20,8 +20,9 @@ from plait.mapping.index import NEIGHBOURS, entries_of, keys_of, narrowed
 
 #: Places of a read on one strand from which on better borders of its pieces are looked for.
 MANY_PLACES: Final = 1024
-#: Rows of which seeds are looked up together.
+#: Rows of which seeds are looked up together, and entries of each that are read ahead.
 GROUP: Final = 16
+MOST_TOUCHED: Final = 64
 
 
 class PackedReads(NamedTuple):
@@ -125,8 +126,10 @@ def seeds_kernel(arrays: Any, reads: Any, many: int, scratch: Any, seeds: Any, t
         touched = np.int64(0)
         for row in range(first, last):
             for piece in range(reads.errors[row] + 1):
-                if seeds.first[row, piece] < seeds.last[row, piece]:
-                    touched ^= arrays.entries[seeds.first[row, piece]]
+                own, end = seeds.first[row, piece], seeds.last[row, piece]
+                # A line of the cache has eight.
+                for entry in range(own, min(end, own + MOST_TOUCHED), 8):
+                    touched ^= arrays.entries[entry]
         scratch.least[0, 0] = touched
         for row in range(first, last):
             totals[row] = _narrow(arrays, reads, row, seeds)

@@ -23,8 +23,19 @@ from plait.formats.twobit import is_two_bit, read_two_bit
 from plait.mapping.index import Index, is_index
 
 _Path = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """Sequences ``[first, end)`` of a 2bit file."""
+
+    path: _Path
+    first: int
+    end: int
+
+
 #: Files, or sequences in memory, with their names or numbered.
-Texts = _Path | bytes | Mapping[str, str | bytes] | Iterable[_Path | tuple[str, str | bytes]]
+Texts = _Path | bytes | Mapping[str, str | bytes] | Iterable[_Path | Sequences | tuple[str, str | bytes]]
 
 T = TypeVar("T")
 
@@ -96,9 +107,13 @@ def _in_memory(items: Iterable[tuple[str, str | bytes]]) -> Iterator[Piece]:
         yield Piece([name], letters, np.array([0, letters.size]))
 
 
-def _of_file(path: _Path) -> Iterator[Piece]:
-    if is_two_bit(path):
-        for part in read_two_bit(path):
+def _of_file(path: _Path | Sequences) -> Iterator[Piece]:
+    if isinstance(path, Sequences) or is_two_bit(path):
+        for part in (
+            read_two_bit(path.path, path.first, path.end)
+            if isinstance(path, Sequences)
+            else read_two_bit(path)
+        ):
             offsets = np.array([0, part.letters.size])
             yield Piece([part.name], part.letters, offsets, part.start > 0, part.last)
         return

@@ -15,13 +15,12 @@ from plait.devices.target import Problem, interpreted, resolve
 from plait.errors import InvalidInput, one_of
 from plait.lang.algebras import choice, extend
 from plait.lang.compile import by_type, shared
-from plait.lang.lanes import minimum
+from plait.lang.lanes import minimum, product, ratio, select
 
 Size = int | tuple[int, ...]
 DType = Literal["float64", "float32"]
 #: Numbers that are worth the start of a GPU which was not asked for by name.
 WORTH: Final = 1 << 30
-_HALF_ROOT, _ROOT_OF_TURN = math.sqrt(0.5), math.sqrt(2 * math.pi)
 _BELOW_ONE: Final = {"float64": 1 - 2.0**-53, "float32": 1 - 2.0**-24}
 
 
@@ -44,7 +43,7 @@ class Modular(NamedTuple):
 Rows = Sequence[Sequence[Any]]
 
 
-def product(alg: Any, a: Rows, b: Rows) -> list[list[Any]]:
+def matrix_product(alg: Any, a: Rows, b: Rows) -> list[list[Any]]:
     """The matrix that does what `b` does and then `a`; entries may be arrays."""
     found = []
     for row in a:
@@ -60,8 +59,8 @@ def power(alg: Any, step: Rows, times: int) -> Rows:
     found: Rows = [[alg.one if i == j else alg.zero for j in range(len(step))] for i in range(len(step))]
     while times:
         if times & 1:
-            found = product(alg, step, found)
-        step, times = product(alg, step, step), times >> 1
+            found = matrix_product(alg, step, found)
+        step, times = matrix_product(alg, step, step), times >> 1
     return found
 
 
@@ -105,7 +104,7 @@ class Normal(NamedTuple):
 
     @staticmethod
     def sample(kind: Normal, word: Any, unit: Unit) -> Any:
-        return normal_quantile((word + unit.offset) * unit.scale)
+        return normal_quantile(product(word + unit.offset, unit.scale))
 
 
 class Exponential(NamedTuple):
@@ -113,7 +112,7 @@ class Exponential(NamedTuple):
 
     @staticmethod
     def sample(kind: Exponential, word: Any, unit: Unit) -> Any:
-        return -math.log((word + unit.offset) * unit.scale)
+        return minus_logarithm(product(word + unit.offset, unit.scale))
 
 
 @by_type
@@ -121,54 +120,82 @@ def sample(kind: Any, word: Any, unit: Any) -> Any:
     """A number of some distribution, made of one word."""
 
 
-#: Coefficients of AS 241, of the highest powers first: middle and tails, above and below the line.
 # fmt: off
-_MIDDLE_TOP = (
-    2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4,
-    1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080e0,
+#: What numbers that are too small are multiplied by, which of them are, and the logarithms to base 2.
+_DOUBLINGS: Final = (
+    (2.0**17, 2.0**-16.5, 17.0), (2.0**8, 2.0**-7.5, 8.0), (2.0**4, 2.0**-3.5, 4.0), (2.0**2, 2.0**-1.5, 2.0),
+    (2.0, 2.0**-0.5, 1.0), (2.0, 2.0**-0.5, 1.0),
 )
-_MIDDLE_LOW = (
-    5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4,
-    5.3941960214247511077e3, 6.8718700749205790830e2, 4.2313330701600911252e1, 1.0,
+#: Polynomials are two of the square, of even and odd powers, which do not wait for each other: a pair a line,
+#: the highest first. Of (log((1 + s) / (1 - s)) / s - 2) / s^2, powers of s^2:
+_LOGARITHM: Final = (
+    (0.14616585424888622, 0.1533171061821077), (0.18182889455674946, 0.22222211130259876),
+    (0.2857142862600327, 0.3999999999989944),
 )
-_TAIL_TOP = (
-    7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1, 1.27045825245236838258e0,
-    3.64784832476320460504e0, 5.76949722146069140550e0, 4.63033784615654529590e0, 1.42343711074968357734e0,
+#: Of the quantile, the upper and the lower polynomial of a quotient; first of the middle, then of the tails.
+_ABOVE: Final = (
+    (0.0, -5.522917828826159e-09, -29.644855744439074, 0.0007829826511398389),
+    (-1789.5674748129293, 0.021422675508026724, -3838.446693605073, 0.2075502714018973),
+    (-2372.773969676467, 0.9480663270244832, -516.9911576885445, 2.1681938717410865),
+    (-19.799567458668065, 2.2760833472210336, 5.417885181672294, 0.7149723574059272),
 )
-_TAIL_LOW = (
-    1.0507500716444168432e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2, 1.48103976427480074590e-1,
-    6.89767334985100004550e-1, 1.67638483018380384940e0, 2.05319162663775882187e0, 1.0,
+_BELOW: Final = (
+    (924.6245568052743, 0.017163793689970935, 0.0, 0.0006260189818843706),
+    (3000.039923632367, 0.8541060561878626, 3006.8241503831896, 0.17131025606681485),
+    (269.45580710276835, 3.6633158940796013, 1294.2845382721289, 2.358915380765571),
+    (1.0, 1.0, 26.62262120689922, 2.9925877824099985),
 )
+_LAST_LOGARITHM, _LAST_ABOVE = 0.666666666666667, (0.44259834766935513, -0.11362543961564743)
 # fmt: on
+#: The logarithm of 2, its first part with few digits; where the middle ends, and tails begin.
+_LOG_2, _REST_OF_LOG_2 = 0.6931471805598903, 5.497923018708371e-14
+_MIDDLE, _ROOT = 0.375, 1.442026886600883
 
 
 @shared
-def _quotient(top: Any, low: Any, r: Any) -> Any:
-    """Quotient of two polynomials."""
-    above, below = 0.0, 0.0
-    for k in range(8):
-        above = above * r + top[k]
-        below = below * r + low[k]
-    return above / below
+def minus_logarithm(x: Any) -> Any:
+    """Minus the natural logarithm of a number from 2^-33 to 1, within a unit of the last place.
+
+    No branches: lanes take this. Nor does it depend on a library or a device.
+    """
+    halvings = 0.0
+    for times, least, number in _DOUBLINGS:
+        small = x < least
+        x, halvings = select(small, product(x, times), x), select(small, halvings + number, halvings)
+    f = x - 1.0
+    s = ratio(f, 2.0 + f)
+    z = product(s, s)
+    square, even, odd = product(z, z), 0.0, 0.0
+    for one, other in _LOGARITHM:
+        even, odd = product(even, square) + one, product(odd, square) + other
+    series = product(even, square) + product(odd, z) + _LAST_LOGARITHM
+    rest = product(s, f - product(z, series)) + product(halvings, _REST_OF_LOG_2)
+    return (product(halvings, _LOG_2) - f) + rest
 
 
 @shared
 def normal_quantile(p: Any) -> Any:
     """Where the normal distribution reaches `p`, at least 2^-33 and at most 1 - 2^-33.
 
-    Wichura 1988, *Applied Statistics* 37: 477-484, AS 241, without the tails that 32 bits do not reach, and
-    a step of Newton's method: the former is up to five units of the last place off.
+    q (21/8 + R(9/64 - q^2)) of q = p - 1/2 in the middle; in tails the root of L (3/4 + R(sqrt(L) - 1.44)),
+    L being minus the logarithm. No branches: lanes take this.
     """
     q = p - 0.5
-    if abs(q) <= 0.425:
-        found = q * _quotient(_MIDDLE_TOP, _MIDDLE_LOW, 0.180625 - q * q)
-        wrong = 0.5 * math.erf(found * _HALF_ROOT) - q
-    else:
-        tail = p if q < 0.0 else 1.0 - p
-        size = _quotient(_TAIL_TOP, _TAIL_LOW, math.sqrt(-math.log(tail)) - 1.6)
-        wrong = tail - 0.5 * math.erfc(size * _HALF_ROOT)
-        found, wrong = (-size, -wrong) if q < 0.0 else (size, wrong)
-    return found - wrong * (_ROOT_OF_TURN * math.exp(0.5 * found * found))
+    near, size = abs(q) <= _MIDDLE, minus_logarithm(minimum(p, 1.0 - p))
+    z = select(near, _MIDDLE * _MIDDLE - product(q, q), math.sqrt(size) - _ROOT)
+    square, above, above_odd, below, below_odd = product(z, z), 0.0, 0.0, 0.0, 0.0
+    for middle, tail, middle_odd, tail_odd in _ABOVE:
+        above = product(above, square) + select(near, middle, tail)
+        above_odd = product(above_odd, square) + select(near, middle_odd, tail_odd)
+    above = product(above, square) + product(above_odd, z) + select(near, _LAST_ABOVE[0], _LAST_ABOVE[1])
+    for middle, tail, middle_odd, tail_odd in _BELOW:
+        below = product(below, square) + select(near, middle, tail)
+        below_odd = product(below_odd, square) + select(near, middle_odd, tail_odd)
+    below = below + product(below_odd, z)
+    base = select(near, q, size)
+    found = product(base, select(near, 2.625, 0.75)) + product(base, ratio(above, below))
+    root = math.sqrt(select(near, 1.0, found))
+    return select(near, found, select(q < 0.0, -root, root))
 
 
 class Draws(NamedTuple):
@@ -208,8 +235,8 @@ class Generator(ABC):
     Every number is made of one word, so that places in the stream stay where they are. `size` is how many, or
     the shape of an array of them; numbers of type `dtype`, ``float64`` or ``float32``, are rounded to it at
     the end. `out` is an array of this shape and type to fill, in C order (of `Sobol` in Fortran's), and is
-    returned; without one a new array is. Answers depend neither on `device` nor on the `threads` of the CPU,
-    but that normal and exponential numbers of GPUs may differ by roundings. `InvalidInput` if a size is no
+    returned; without one a new array is. Answers depend neither on `device` nor on the `threads` of the CPU.
+    `InvalidInput` if a size is no
     whole number of 0 or more, or the type or the array another one.
     """
 

@@ -15,7 +15,7 @@ from plait.devices.cuda_devices import POOL
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import over_threads, stretches
 from plait.lang.compile import shared, types
-from plait.lang.lanes import lanes_of
+from plait.lang.lanes import lanes_of, lowest_bit
 from plait.lang.warps import WARP
 from plait.random.draws import Draws, Exponential, Normal, Residue, Uniform, Unit, Word, sample
 from plait.random.mrg32k3a import skipped, states_of, step
@@ -30,7 +30,7 @@ _ROW: Final = WARP + 1
 _STEPS: Final = 1 << 10
 _PIECE: Final = 1 << 26
 #: Threads for each dimension of points: bits of their number.
-_BITS: Final = 16
+_BITS: Final = 18
 #: Threads of a block of MT19937, whole warps of words that do not need each other, and rounds in its ring.
 _ROUND: Final = 224
 _RING: Final = 4 * _ROUND
@@ -74,25 +74,25 @@ def mrg_numbers(kind: Any, unit: Any, states: Any, steps: Any, out: Any) -> None
 
 @cuda_kernel(lambda: _examples(np.zeros((1, 32), np.uint32), np.zeros(1, np.uint32), np.int64(0)))
 def sobol_points(kind: Any, unit: Any, vectors: Any, shifts: Any, number: Any, out: Any) -> None:
-    """Fill `out` with points from `number` on; every thread takes one and those 2^k further on.
+    """Fill `out` with points from `number` on; every thread takes one and those 2^k further on, by fours.
 
-    Gray codes of a number and of one 2^k further differ in bit k - 1 and in that of the lowest 0 from k on.
+    Gray codes of a number and of one 2^k further differ in bit k - 1 and in that of the lowest 0 from k on:
+    of four numbers whose first is a multiple of 4 in bits from k on, in the same two.
     """
-    d, at = cuda.blockIdx.y, cuda.grid(1)
-    here = number + at
-    gray, word = here ^ here >> 1, shifts[d]
+    d, at = cuda.blockIdx.y, (number >> _BITS + 2 << _BITS + 2) - number + cuda.grid(1)
+    gray, word = number + at ^ number + at >> 1, shifts[d]
     for k in range(32):
         if gray >> k & 1:
             word ^= vectors[d, k]
+    one, two = vectors[d, _BITS - 1] ^ vectors[d, _BITS], vectors[d, _BITS - 1] ^ vectors[d, _BITS + 1]
     while at < out.shape[1]:
-        out[d, at] = sample(kind, word, unit)
-        at += 1 << _BITS
-        if at < out.shape[1]:
-            k = _BITS
-            while here >> k & 1:
-                k += 1
-            word ^= vectors[d, _BITS - 1] ^ vectors[d, k]
-            here += 1 << _BITS
+        for k in range(4):
+            if 0 <= at < out.shape[1]:
+                out[d, at] = sample(kind, word, unit)
+            word ^= two if k & 1 else one
+            at += 1 << _BITS
+        # Behind the last of all numbers nothing follows.
+        word ^= vectors[d, _BITS + 1] ^ vectors[d, min(lowest_bit(number + at >> _BITS) + _BITS, 31)]
 
 
 def _in_pieces(batch: Draws, target: CudaTarget, fill: Callable[[Any, int, Any], None]) -> Any:

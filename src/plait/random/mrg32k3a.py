@@ -23,9 +23,9 @@ from plait.random.draws import (
     Residue,
     Rows,
     Unit,
+    matrix_product,
     power,
     problem,
-    product,
     sample,
     whole,
 )
@@ -85,10 +85,10 @@ def fill_lanes(lanes: Any, kind: Any, unit: Any, states: Any, steps: int, tile: 
             store(lanes, tile, t, 0, word)
         for lane in range(width_of(lanes)):
             start = lane * steps + first
-            # Slices: their places are seen to be no negative ones.
-            words, part = tile[:, lane], out[start : start + min(TILE, steps - first)]
+            # Slices: their places are seen to be no negative ones; and words a known distance apart.
+            words, part = tile.reshape(tile.size)[lane:], out[start : start + min(TILE, steps - first)]
             for t in range(part.size):
-                part[t] = sample(kind, words[t], unit)
+                part[t] = sample(kind, words[t * width_of(lanes)], unit)
 
 
 @functools.lru_cache(64)
@@ -115,7 +115,7 @@ def skipped(state: Sequence[int], count: int) -> tuple[int, ...]:
     found: list[int] = []
     for half, ring in enumerate(_RINGS):
         column = [[value] for value in state[3 * half : 3 * half + 3]]
-        found += [row[0] for row in product(ring, _jump(half, count), column)]
+        found += [row[0] for row in matrix_product(ring, _jump(half, count), column)]
     return tuple(found)
 
 

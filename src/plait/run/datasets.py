@@ -178,6 +178,18 @@ def _key(key: Any) -> Any:
     return tuple(map(_key, key)) if isinstance(key, list) else key
 
 
+def check_size(path: str | PathLike[str], size: int) -> None:
+    """FormatError if a file has other bytes here than where the command has opened it."""
+    here = status_of(path).st_size
+    if here != size:
+        raise FormatError(
+            path,
+            found=f"{here:,} bytes where a worker reads it",
+            expected=f"the file of {size:,} bytes that the command has opened, on all machines",
+            hint="workers need the same files under the same paths",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class RowPart:
     """Rows of a part of a run, whose first one is number `first`: blocks, or where the rows stand in files.
@@ -195,14 +207,7 @@ class RowPart:
         if not isinstance(self.rows, RowRange):
             return self
         for (path, _, _), size in zip(self.rows.parts, self.sizes, strict=True):
-            here = status_of(path).st_size
-            if here != size:
-                raise FormatError(
-                    path,
-                    found=f"{here:,} bytes where a worker reads it",
-                    expected=f"the file of {size:,} bytes that the command has opened, on all machines",
-                    hint="workers need the same files under the same paths",
-                )
+            check_size(path, size)
         return replace(self, rows=(self.rows.read(),), sizes=())
 
     def blocks(self, most: int) -> Iterator[pa.RecordBatch]:

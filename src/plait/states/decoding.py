@@ -23,7 +23,7 @@ from plait.lang.algebras import (
 )
 from plait.lang.lanes import host_lanes, lanes_of, padded
 from plait.settings import thread_count
-from plait.states.dense import decode_few, decode_sequences, sweep_states, trace_states
+from plait.states.dense import Beating, Reached, decode_few, decode_sequences, sweep_states, trace_states
 from plait.states.models import HiddenMarkovModel
 
 _Floats = NDArray[np.float64]
@@ -169,8 +169,7 @@ def decode(model: HiddenMarkovModel, observations: ArrayLike) -> Decoded:
     >>> decode(coin, [0, 1, 1, 0, 0, 0, 0, 0]).path.tolist()
     [0, 0, 0, 1, 1, 1, 1, 1]
     """
-    begin, steps = _logs(model.start), _logs(model.transitions)
-    return _decoded(begin, steps.T, model.log_weights(observations))
+    return decode_each(model, [observations], device="cpu", threads=1)[0]
 
 
 def _decoded(begin: _Floats, backwards: _Floats, weights: _Floats) -> Decoded:
@@ -222,12 +221,12 @@ class SequenceBatch(NamedTuple):
         return found
 
     def codes(self, own: NDArray[np.int64], width: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Rows of some sequences side by side, int32 (frames, width), and their numbers of frames."""
+        """Rows of some sequences one below the other, int32 (width, frames), and their numbers of frames."""
         counts = np.zeros(width, np.int64)
         counts[: own.size] = [len(self.rows[k]) for k in own]
-        codes = np.zeros((counts.max(initial=0), width), np.int32)
+        codes = np.zeros((width, counts.max(initial=0)), np.int32)
         for lane, k in enumerate(own.tolist()):
-            codes[: counts[lane], lane] = self.rows[k]
+            codes[lane, : counts[lane]] = self.rows[k]
         return codes, counts
 
 
@@ -236,37 +235,52 @@ def _decode_groups(run: Any, few: Any, batch: SequenceBatch, target: Target) -> 
     lanes, states = host_lanes(64), begin.size
     model: Any = batch.model
     found = [Decoded(0.0, np.empty(0, np.int32))] * len(batch.rows)
-    if states <= _FEW:
-        run, lanes = few, lanes_of(min(lanes.width, 4 if states <= 4 else 8))
+    in_lanes = states <= _FEW
+    if in_lanes:
+        lanes = lanes_of(4 if states <= 4 else 8)
         model = tuple(_padded(rows, lanes) for rows in (begin[None], backwards.T, backwards, table))
-
+    alone, wide = in_lanes and states <= lanes.width, model[1].shape[1]
     spare = [np.empty(0)] * target.threads
 
     def one(own: NDArray[np.int64]) -> None:
-        if own.size == 1 or (states > _FEW and 2 * own.size < lanes.width):
+        codes, counts = batch.codes(own, own.size if in_lanes else lanes.width)
+        room = codes.size if alone else (codes.size + len(codes)) * wide
+        if (8 * room > _HELD and not alone) if in_lanes else 2 * own.size < lanes.width:
             for k in own:
                 found[k] = _decoded(begin, backwards, table[batch.rows[k]])
             return
-        codes, counts = batch.codes(own, own.size if states <= _FEW else lanes.width)
-        path, scores = np.empty(codes.shape, np.int32), np.zeros(codes.shape[1])
-        shape = (codes.shape[1], model[0].shape[1]) if states <= _FEW else (states, lanes.width)
         # Memory is used again: new pages take as long as what is written to them.
-        room, held = (len(codes) + 3) * math.prod(shape), spare.pop()
+        held = spare.pop()
         held = held if held.size >= room else np.empty(room)
-        memory = held[:room].reshape(-1, *shape)
-        run(lanes, batch.algebra, model, codes, counts, memory, path, scores)
+        memory: Any
+        if alone:
+            ways: Any = Beating(held[:room].view(np.int64).reshape(codes.shape[::-1]))
+            memory = np.empty((2, len(codes), wide)), ways
+        elif in_lanes:
+            ways = Reached(held[:room].reshape(-1, len(codes), wide))
+            ways.rows[:1] = model[0][0]
+            memory = np.empty((2, len(codes), wide)), ways
+        else:
+            codes = np.ascontiguousarray(codes.T)
+            memory = np.empty((2 * states, lanes.width)), held[:room].reshape(-1, states, lanes.width)
+        path, scores = np.empty(codes.shape, np.int32), np.zeros(counts.size)
+        (few if in_lanes else run)(lanes, batch.algebra, model, codes, counts, memory, path, scores)
         spare.append(held)
         for lane, k in enumerate(own.tolist()):
-            found[k] = Decoded(float(scores[lane]), path[: counts[lane], lane].copy())
+            line = path[lane] if in_lanes else path[:, lane].copy()
+            found[k] = Decoded(float(scores[lane]), line[: counts[lane]])
 
     over_threads(target.threads, batch.groups(host_lanes(64).width, _HELD // (8 * model[1].shape[1])), one)
     return found
 
 
 def _padded(rows: _Floats, lanes: Any) -> _Floats:
-    """Rows of so many more impossible states that lanes are full, and an even number of these rows."""
-    even, more = len(rows) % 2, -rows.shape[1] % lanes.width
-    return np.ascontiguousarray(np.pad(rows, ((0, even), (0, more)), constant_values=-math.inf))
+    """Rows of impossible states besides: lanes are full, and as many rows, or an even number of them."""
+    wide = rows.shape[1] + -rows.shape[1] % lanes.width
+    below = -len(rows) % (lanes.width if wide == lanes.width else 2)
+    found = np.full((len(rows) + below, wide), -math.inf)
+    found[: len(rows), : rows.shape[1]] = rows
+    return found
 
 
 def _each_likelihood(batch: SequenceBatch, target: Target) -> _Floats:

@@ -10,7 +10,7 @@ backward pass is the same sweep over frames in reverse with transitions turned r
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from plait.lang.algebras import (
     Count,
@@ -24,7 +24,17 @@ from plait.lang.algebras import (
     extend,
 )
 from plait.lang.compile import by_type_of, kernel, shared
-from plait.lang.lanes import equal, load, lowest_bit, mask_bits, splat, store, width_of
+from plait.lang.lanes import (
+    equal,
+    greater,
+    highest_bit,
+    load,
+    lowest_bit,
+    mask_bits,
+    splat,
+    store,
+    width_of,
+)
 
 
 def _lanes(alg: Any, lanes: Any, rows: Any, row: Any, lane: Any) -> Any:
@@ -150,42 +160,90 @@ def trace_states(algebra: Any, lanes: Any, backwards: Any, weights: Any, reached
         path[t] = _way_back(alg, lanes, backwards, path[t + 1], value, reached, t, weights, t)
 
 
+class Reached(NamedTuple):
+    """Ways back by what reaches states, float64 (frames, sequences, states), of the first frame `begin`."""
+
+    rows: Any
+
+
+class Beating(NamedTuple):
+    """Ways back of as many states as lanes, int64 (frames, sequences).
+
+    Bit ``r * width + s``: the way from state r into s is better than those from all states before r.
+    """
+
+    rows: Any
+
+
+def _keep(ways: Any, algebra: Any, lanes: Any, matrix: Any, values: Any, place: Any) -> Any:
+    t, k, s = place
+    found = _reaching(algebra, lanes, matrix, values, k, s)
+    store(lanes, ways.rows[t], k, s, found)
+    return found
+
+
+def _note(ways: Any, algebra: Any, lanes: Any, matrix: Any, values: Any, place: Any) -> Any:
+    t, k, _ = place
+    alg, found, bits = _in_lanes(algebra, lanes), splat(lanes, algebra.zero), 0
+    for r in range(width_of(lanes)):
+        step = extend(alg, splat(lanes, values[k, r]), load(lanes, matrix, r, 0))
+        bits |= mask_bits(greater(step, found)) << r * width_of(lanes)
+        found = choice(alg, found, step)
+    ways.rows[t, k] = bits
+    return found
+
+
+def _equal_way(ways: Any, algebra: Any, lanes: Any, model: Any, t: Any, k: Any, s: Any, row: Any) -> Any:
+    _, _, backwards, table = model
+    alg, value = _in_lanes(algebra, lanes), splat(lanes, ways.rows[t + 1, k, s])
+    return _way_back(alg, lanes, backwards, s, value, ways.rows[t], k, table, row)
+
+
+def _last_better(
+    ways: Beating, algebra: Any, lanes: Any, model: Any, t: Any, k: Any, s: Any, row: Any
+) -> Any:
+    width, column = width_of(lanes), 0
+    for r in range(width):
+        column |= 1 << r * width
+    return highest_bit(ways.rows[t + 1, k] >> s & column) // width
+
+
+_reached: Final[Any] = by_type_of({Reached: _keep, Beating: _note})
+_came_from: Final[Any] = by_type_of({Reached: _equal_way, Beating: _last_better})
+
+
 @kernel
 def decode_few(
     lanes: Any, algebra: Any, model: Any, codes: Any, counts: Any, memory: Any, path: Any, scores: Any
 ) -> None:
     """Best paths as of `decode_sequences`, with few states in lanes; in a frame a sequence after the other.
 
-    What one sequence waits for is the time of the others. `model`: `begin` (1, states), the steps (states,
-    states): from, to, and to, from, and `table` (rows, states); all padded. `memory` (frames + 3,
-    sequences, states).
+    What one sequence waits for is the time of the others. `codes` and `path` (sequences, frames). `model`:
+    `begin` (1, states), the steps (states, states): from, to, and to, from, and `table` (rows, states); all
+    padded. `memory`: values (2, sequences, states), and `Reached` or `Beating`.
     """
-    begin, matrix, backwards, table = model
-    values, reached = memory[:2], memory[2:]
+    begin, matrix, _, table = model
+    values, ways = memory
     alg = _in_lanes(algebra, lanes)
-    for t in range(codes.shape[0]):
-        for k in range(codes.shape[1]):
+    for t in range(codes.shape[1]):
+        before, after = values[t & 1], values[1 - (t & 1)]
+        for k in range(codes.shape[0]):
             for s in range(0, matrix.shape[1], lanes.width):
                 found = load(lanes, begin, 0, s)
                 if t > 0:
-                    found = _reaching(algebra, lanes, matrix, values[t & 1], k, s)
-                store(lanes, reached[t], k, s, found)
-                store(
-                    lanes, values[1 - (t & 1)], k, s, extend(alg, found, load(lanes, table, codes[t, k], s))
-                )
-    for t in range(codes.shape[0] - 1, -1, -1):
-        for k in range(codes.shape[1]):
-            row = codes[t, k]
+                    found = _reached(ways, algebra, lanes, matrix, before, (t, k, s))
+                store(lanes, after, k, s, extend(alg, found, load(lanes, table, codes[k, t], s)))
             if t == counts[k] - 1:
-                scores[k], path[t, k] = -math.inf, -1
+                scores[k], path[k, t] = -math.inf, -1
                 for s in range(matrix.shape[1]):
-                    if reached[t, k, s] + table[row, s] > scores[k]:
-                        scores[k], path[t, k] = reached[t, k, s] + table[row, s], s
-            elif t < counts[k]:
-                s = path[t, k] = path[t + 1, k]
+                    if after[k, s] > scores[k]:
+                        scores[k], path[k, t] = after[k, s], s
+    for t in range(codes.shape[1] - 2, -1, -1):
+        for k in range(codes.shape[0]):
+            if t < counts[k] - 1:
+                s = path[k, t] = path[k, t + 1]
                 if s >= 0:
-                    value = splat(lanes, reached[t + 1, k, s])
-                    path[t, k] = _way_back(alg, lanes, backwards, s, value, reached[t], k, table, row)
+                    path[k, t] = _came_from(ways, algebra, lanes, model, t, k, s, codes[k, t])
 
 
 def _no_log(alg: Any, values: Any, new: Any, states: Any, at: Any) -> Any:
@@ -297,8 +355,9 @@ def decode_sequences(
 ) -> None:
     """Best paths of sequences of `counts` int64 (width,) frames, side by side, and `scores` (width,).
 
-    `memory` (frames + 3, states, width); the rest as for `sweep_sequences` and `trace_sequences`.
+    `memory`: values (2 states, width), and what reaches states (frames, states, width); the rest as for
+    `sweep_sequences` and `trace_sequences`.
     """
-    values = memory[:2].reshape(2 * memory.shape[1], memory.shape[2])
-    sweep_sequences((lanes, 0), algebra, model, codes, values, memory[2:])
-    trace_sequences((lanes, 0), model, codes, counts, memory[2:], path, scores)
+    values, reached = memory
+    sweep_sequences((lanes, 0), algebra, model, codes, values, reached)
+    trace_sequences((lanes, 0), model, codes, counts, reached, path, scores)

@@ -59,7 +59,8 @@ def _swept(batch: SequenceBatch, target: CudaTarget, traced: bool, take: Any) ->
     states = begin.size
 
     def one(own: NDArray[np.int64]) -> None:
-        codes, counts = batch.codes(own, own.size)
+        rows, counts = batch.codes(own, own.size)
+        codes = np.ascontiguousarray(rows.T)
         with POOL.slot(target.devices) as slot:
             model = tuple(
                 slot.upload(name, array)

@@ -181,14 +181,12 @@ class HiddenMarkovModel:
         if given.ndim != 1:
             raise InvalidInput("observations", found=f"{given.ndim} dimensions", expected="one or two")
         if given.dtype.kind in "iu":
-            bad = (given < 0) | (given >= len(self.symbols))
-            codes = given.astype(np.int64)
+            codes = np.asarray(given, np.int64)
         else:
             place = {name: k for k, name in enumerate(self.symbols)}
             codes = np.array([place.get(str(name), -1) for name in given], np.int64)
-            bad = codes < 0
-        if bad.any():
-            at = int(bad.argmax())
+        if codes.min(initial=0) < 0 or codes.max(initial=0) >= len(self.symbols):
+            at = int(((codes < 0) | (codes >= len(self.symbols))).argmax())
             expected = f"one of {', '.join(self.symbols[:20])}"
             raise InvalidInput("observations", found=f"{given[at]!s}, symbol {at + 1}", expected=expected)
         return codes

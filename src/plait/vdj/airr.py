@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from plait.alphabets import AMINO_ACID_OF_MASKS, IUPAC_MASK
 from plait.formats.checkpoints import letters_of
 from plait.formats.layouts import REQUIRED_ROLES, is_text
+from plait.lang.compile import kernel
 from plait.run.rows import AddedColumns
 
 _FLAGS: Final = ("rev_comp", "productive")
@@ -25,14 +26,15 @@ REQUIRED: Final = pa.schema(
 )
 LOCI: Final = ("TRA", "TRB", "TRG", "TRD", "IGH", "IGK", "IGL")
 #: Masks of letters; in models, U is none of them.
-_MASKS: Final = np.where(np.isin(np.arange(256), (ord("U"), ord("u"))), np.uint8(0), IUPAC_MASK).tobytes()
+_MASKS: Final = np.where(np.isin(np.arange(256), (ord("U"), ord("u"))), np.uint8(0), IUPAC_MASK)
 _WORDS: Final = np.arange(1 << 12)
 #: Amino acids of three masks, ? where one of them is none; and which are stop codons, letter by letter.
 _ACIDS: Final = np.where(
     (_WORDS & 0xF00 > 0) & (_WORDS & 0xF0 > 0) & (_WORDS & 0xF > 0), AMINO_ACID_OF_MASKS, ord("?")
 ).astype(np.uint8)
 _STOPS: Final = np.isin(
-    _WORDS, [_MASKS[a] << 8 | _MASKS[b] << 4 | _MASKS[c] for a, b, c in (b"TAA", b"TAG", b"TGA")]
+    _WORDS,
+    [int(_MASKS[a]) << 8 | int(_MASKS[b]) << 4 | int(_MASKS[c]) for a, b, c in (b"TAA", b"TAG", b"TGA")],
 )
 
 
@@ -70,34 +72,52 @@ def loci(names: pa.Array) -> pa.Array:
 
 
 class _Codons:
-    """The codons of junctions that are in frame, as words of three masks, one behind the other."""
+    """What the codons of junctions that are in frame stand for."""
 
     def __init__(self, column: pa.Array) -> None:
-        raw, starts = letters_of(column)
+        letters, starts = letters_of(column)
         self._sizes = np.diff(starts)
-        self._framed = (self._sizes % 3 == 0) & (self._sizes > 0)
-        count = np.where(self._framed, self._sizes // 3, 0)
-        self._ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
-        letters = raw if self._framed.all() else raw[np.repeat(self._framed, self._sizes)]
-        masks = np.frombuffer(letters.tobytes().translate(_MASKS), np.uint8).reshape(-1, 3)
-        self._words = masks[:, 0].astype(np.uint16)
-        for k in (1, 2):
-            self._words <<= 4
-            self._words |= masks[:, k]
+        n = self._sizes.size
+        self._acids, self._ends = np.empty(letters.size // 3, np.uint8), np.zeros(n + 1, np.int64)
+        self._framed, self._productive = np.empty(n, np.bool_), np.empty(n, np.bool_)
+        read_codons(
+            letters, starts, _MASKS, _ACIDS, _STOPS, self._acids, self._ends, self._framed, self._productive
+        )
 
     def acids(self) -> pa.Array:
         """Amino acids, as `translations` has them."""
-        letters, ends = pa.py_buffer(_ACIDS[self._words]), pa.py_buffer(self._ends)
+        letters, ends = pa.py_buffer(self._acids), pa.py_buffer(self._ends)
         valid = None if self._framed.all() else pa.py_buffer(np.packbits(self._framed, bitorder="little"))
         texts = pa.LargeStringArray.from_buffers(self._sizes.size, ends, letters, valid)
         return texts.cast(pa.string())
 
     def productive(self) -> pa.Array:
         """Whether junctions are in frame without a stop codon; null where there is none."""
-        found = self._framed.copy()
-        stops = np.flatnonzero(_STOPS[self._words])
-        found[np.searchsorted(self._ends[:-1], stops, side="right") - 1] = False
-        return pa.array(found, mask=self._sizes == 0)
+        return pa.array(self._productive, mask=self._sizes == 0)
+
+
+@kernel
+def read_codons(
+    letters: Any, starts: Any, masks: Any, acids: Any, stops: Any, out: Any, ends: Any, framed: Any,
+    productive: Any,
+) -> None:  # fmt: skip
+    """Amino acids of texts that are in frame, one behind the other, and which texts have no stop codon."""
+    at = 0
+    for i in range(framed.size):
+        size = starts[i + 1] - starts[i]
+        framed[i] = size > 0 and size % 3 == 0
+        productive[i] = framed[i]
+        if framed[i]:
+            for p in range(starts[i], starts[i + 1], 3):
+                word = (
+                    np.int64(masks[letters[p]]) << 8
+                    | np.int64(masks[letters[p + 1]]) << 4
+                    | np.int64(masks[letters[p + 2]])
+                )
+                out[at] = acids[word]
+                productive[i] = productive[i] and not stops[word]
+                at += 1
+        ends[i + 1] = at
 
 
 def productive(junction: pa.Array) -> pa.Array:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.mapping_truth import edit_distances
-
-from plait.errors import InvalidInput
-from plait.mapping.lookups import (
+from support.lookups import (
     PerfectHash,
     automaton_errors,
     automaton_step,
@@ -19,6 +16,9 @@ from plait.mapping.lookups import (
     scan_kernel,
     words_of_texts,
 )
+from support.mapping_truth import edit_distances
+
+from plait.errors import InvalidInput
 
 
 def masks_of(pattern, count, letters):

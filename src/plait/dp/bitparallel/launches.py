@@ -19,6 +19,7 @@ from plait.dp.bitparallel.striped import (
     Found,
     PatternRows,
     Planes,
+    Stages,
     edits_kernel,
     encode_kernel,
     levels_kernel,
@@ -295,9 +296,12 @@ def _run_edits(kernels: _Kernels, batch: TextBatch, target: Target) -> Places:
     warm = -(-int((batch.lengths + batch.limits).max(initial=0)) // COLUMNS) * COLUMNS
 
     def call(search: _Search, planes: Planes) -> Callable[[Found], int]:
-        state, score = search.words(2 * search.patterns.sets.shape[1]), search.words(8)
+        longest = search.patterns.sets.shape[1]
+        plan, rows = np.zeros((longest, 3), np.int64), np.zeros(longest, np.int64)
+        stages = Stages(plan, rows, search.words(2 * longest), search.words(2 * longest + 16))
+        flat = planes._replace(words=planes.words.reshape(1, -1))
         return lambda found: int(
-            kernels.edits(search.lanes, BITS, planes, search.patterns, warm, state, score, found)
+            kernels.edits(search.lanes, BITS, flat, search.patterns, warm, stages, found)
         )
 
     return _in_chunks(kernels, batch, target, multiple=1, before=warm, behind=0, call=call)

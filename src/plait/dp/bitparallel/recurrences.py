@@ -112,13 +112,12 @@ class UnitEdits(NamedTuple):
 
     @staticmethod
     def cell(p: UnitEdits, alg: Any, up: Any, down: Any, right: Any, left: Any, mismatch: Any) -> Any:
-        same = opposite(alg, mismatch)
-        vertical = choice(alg, same, down)
-        horizontal = choice(alg, same, left)
-        right_next = choice(alg, down, opposite(alg, choice(alg, horizontal, up)))
-        left_next = extend(alg, up, horizontal)
-        up_next = choice(alg, left, opposite(alg, choice(alg, vertical, right)))
-        return up_next, extend(alg, right, vertical), right_next, left_next
+        # Where the diagonal has an error; complements are part of the instruction that they are extended by.
+        error = extend(alg, extend(alg, mismatch, opposite(alg, left)), opposite(alg, down))
+        right_next = choice(alg, down, extend(alg, error, opposite(alg, up)))
+        left_next = extend(alg, up, opposite(alg, error))
+        up_next = choice(alg, left, extend(alg, error, opposite(alg, right)))
+        return up_next, extend(alg, right, opposite(alg, error)), right_next, left_next
 
     @staticmethod
     def count_bit(p: UnitEdits, alg: Any, bit: Any, more: Any, less: Any) -> Any:

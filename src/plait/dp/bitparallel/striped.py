@@ -34,7 +34,9 @@ from plait.lang.lanes import (
     load,
     lookup,
     lowest_bit,
+    majority,
     mask_bits,
+    parity,
     population,
     select,
     splat,
@@ -45,8 +47,9 @@ from plait.lang.lanes import (
 
 #: Columns after which a thread looks for hits.
 PIECE = 64
-#: Columns of edit distances that are found together.
+#: Columns of edit distances that are found together, and rows of a stage but the first.
 COLUMNS = 4
+_STAGE = 8
 #: Sites of 64 places that are written whether there are so many or not, and room for them.
 SITES_BESIDE = 8
 
@@ -181,35 +184,50 @@ def find_mismatches(lanes: Any, algebra: Any, planes: Any, patterns: Any, rows: 
     return hits
 
 
+class Stages(NamedTuple):
+    """Rows of a pattern, in stages of which all but the first are visited only behind a row within the limit.
+
+    Memory of one thread, int64: `plan` (stages, 3) has the row before which each ends, the bits of its score,
+    and the column from which it need not be visited. `rows` (letters of the longest pattern,) are places of
+    the letters' planes. `state` (2 * the longest pattern, words) and `score` (stages * 16, words) are a group
+    of lanes wide: a score is the distance in the last row of a stage, with ``2^p - 1 - limit`` added, so that
+    its highest bit says that it is above the limit; it is kept twice, before and after four columns.
+    """
+
+    plan: Any
+    rows: Any
+    state: Any
+    score: Any
+
+
 @shared
-def _four_columns(lanes: Any, alg: Any, planes: Any, at: int, sets: Any, length: int, state: Any) -> Any:
-    """Four columns of a pattern, from the free start to the last row: differences to right and left."""
+def _four_columns(lanes: Any, alg: Any, words: Any, at: Any, ahead: Any, rows: Any, steps: Any) -> Any:
+    """Four columns of a stage, with differences to right and left above it; those in its last row.
+
+    `rows` are the letters' places beside the column at `at`, `ahead` the state: of the column before the
+    four, and then of the last one.
+    """
     p = UnitEdits()
-    words, step = planes.words, planes.step
-    a = (alg.zero, alg.zero)
-    b = (alg.zero, alg.zero)
-    c = (alg.zero, alg.zero)
-    d = (alg.zero, alg.zero)
-    for i in range(length):
-        up = load(lanes, state, 2 * i, 0)
-        down = load(lanes, state, 2 * i + 1, 0)
-        row = at + sets[i]
-        up, down, right, left = cell(p, alg, up, down, a[0], a[1], load(lanes, words, row, 0))
+    a, b, c, d = steps
+    one, two, three, four = at
+    for i in range(rows.size):
+        up, down, row = load(lanes, ahead, 2 * i, 0), load(lanes, ahead, 2 * i + 1, 0), rows[i]
+        up, down, right, left = cell(p, alg, up, down, a[0], a[1], load(lanes, words, 0, one + row))
         a = (right, left)
-        up, down, right, left = cell(p, alg, up, down, b[0], b[1], load(lanes, words, row + step, 0))
+        up, down, right, left = cell(p, alg, up, down, b[0], b[1], load(lanes, words, 0, two + row))
         b = (right, left)
-        up, down, right, left = cell(p, alg, up, down, c[0], c[1], load(lanes, words, row + 2 * step, 0))
+        up, down, right, left = cell(p, alg, up, down, c[0], c[1], load(lanes, words, 0, three + row))
         c = (right, left)
-        up, down, right, left = cell(p, alg, up, down, d[0], d[1], load(lanes, words, row + 3 * step, 0))
+        up, down, right, left = cell(p, alg, up, down, d[0], d[1], load(lanes, words, 0, four + row))
         d = (right, left)
-        store(lanes, state, 2 * i, 0, up)
-        store(lanes, state, 2 * i + 1, 0, down)
+        store(lanes, ahead, 2 * i, 0, up)
+        store(lanes, ahead, 2 * i + 1, 0, down)
     return a, b, c, d
 
 
 @shared
-def _count_four(lanes: Any, alg: Any, score: Any, bits: int, steps: Any) -> Any:
-    """Add the differences of four columns to the number in the rows of `score`: its highest bit in each."""
+def _count_four(lanes: Any, alg: Any, score: Any, old: int, new: int, bits: int, steps: Any) -> Any:
+    """Add the differences of four columns to the score at `old`, into `new`: its highest bit in each."""
     p = UnitEdits()
     a, b, c, d = steps
     first = alg.zero
@@ -217,7 +235,7 @@ def _count_four(lanes: Any, alg: Any, score: Any, bits: int, steps: Any) -> Any:
     third = alg.zero
     last = alg.zero
     for k in range(bits):
-        last = load(lanes, score, k, 0)
+        last = load(lanes, score, old + k, 0)
         first, more, less = count_bit(p, alg, last, a[0], a[1])
         a = (more, less)
         second, more, less = count_bit(p, alg, first, b[0], b[1])
@@ -226,61 +244,104 @@ def _count_four(lanes: Any, alg: Any, score: Any, bits: int, steps: Any) -> Any:
         c = (more, less)
         last, more, less = count_bit(p, alg, third, d[0], d[1])
         d = (more, less)
-        store(lanes, score, k, 0, last)
+        store(lanes, score, new + k, 0, last)
     return first, second, third, last
 
 
 @shared
-def _begin_edits(lanes: Any, alg: Any, length: int, limit: int, state: Any, score: Any) -> int:
-    """The column before the text: distances 0 to the length of the pattern; returns the bits of the score.
+def _plan_stages(length: int, limit: int, plan: Any) -> int:
+    """Where stages end, and the bits of their scores; returns how many there are."""
+    stages = end = 0
+    while end < length:
+        # Few texts have a beginning of so many letters within the limit.
+        end = 3 * limit + 7 + _STAGE * stages
+        if end + 2 >= length:
+            end = length
+        half = bits = 1
+        while half < end - limit or half <= limit:
+            half *= 2
+            bits += 1
+        plan[stages, 0], plan[stages, 1], plan[stages, 2] = end, bits, 0
+        stages += 1
+    return stages
 
-    The score is kept with ``2^p - 1 - limit`` added, so that its highest bit says that it is above the limit.
-    """
-    for i in range(length):
+
+@shared
+def _begin_stage(lanes: Any, alg: Any, stages: Any, stage: int, limit: int, old: int) -> None:
+    """The column before the next: below the row above the stage, each row has one edit more."""
+    plan, state, score = stages.plan, stages.state, stages.score
+    first = plan[stage - 1, 0] if stage else 0
+    for i in range(first, plan[stage, 0]):
         store(lanes, state, 2 * i, 0, alg.one)
         store(lanes, state, 2 * i + 1, 0, alg.zero)
-    half = 1
-    bits = 1
-    while half < length - limit or half <= limit:
-        half *= 2
-        bits += 1
-    start = length + half - 1 - limit
+    bits, above = plan[stage, 1], plan[stage - 1, 1] if stage else 0
+    more = plan[stage, 0] - first + (1 << (bits - 1)) - (1 << (above - 1) if stage else 1 + limit)
+    carry = alg.zero
     for k in range(bits):
-        store(lanes, score, k, 0, alg.one if (start >> k) & 1 else alg.zero)
-    return bits
+        x = load(lanes, score, 16 * (stage - 1) + old + k, 0) if k < above else alg.zero
+        y = alg.one if (more >> k) & 1 else alg.zero
+        store(lanes, score, 16 * stage + old + k, 0, parity(x, y, carry))
+        carry = majority(x, y, carry)
+
+
+@shared
+def _edit_columns(lanes: Any, alg: Any, planes: Any, at: int, limit: int, stages: Any, count: int) -> Any:
+    """Four columns from `at` on, as far down as needed: where the distance is within the limit."""
+    plan, width = stages.plan, width_of(lanes)
+    nothing = (alg.zero, alg.zero)
+    steps = (nothing, nothing, nothing, nothing)
+    step, begin = planes.step * width, at * planes.step * width
+    four = (begin, begin + step, begin + 2 * step, begin + 3 * step)
+    old, first = 2 * at & 8, 0
+    above = (alg.one, alg.one, alg.one, alg.one)
+    for stage in range(count):
+        last = plan[stage, 0]
+        if stage:
+            if any_bits(opposite(alg, above[0] & above[1] & above[2] & above[3])) != 0:
+                if plan[stage, 2] <= at:
+                    _begin_stage(lanes, alg, stages, stage, limit, old)
+                # Later, an alignment that leaves the row above now is beyond the limit. Until then it needs
+                # the stages above, too.
+                until = at + COLUMNS + last - first + limit
+                for k in range(1, stage + 1):
+                    plan[k, 2] = max(plan[k, 2], until)
+            if plan[stage, 2] <= at:
+                return alg.zero, alg.zero, alg.zero, alg.zero
+        ahead = stages.state[2 * first : 2 * last]
+        steps = _four_columns(lanes, alg, planes.words, four, ahead, stages.rows[first:last], steps)
+        row = 16 * stage
+        above = _count_four(lanes, alg, stages.score, row + old, row + 8 - old, plan[stage, 1], steps)
+        first = last
+    a, b, c, d = above
+    return opposite(alg, a), opposite(alg, b), opposite(alg, c), opposite(alg, d)
 
 
 @shared
 def find_edits(
-    lanes: Any, algebra: Any, planes: Any, patterns: Any, warm: int, state: Any, score: Any, found: Any
+    lanes: Any, algebra: Any, planes: Any, patterns: Any, warm: int, stages: Any, found: Any
 ) -> int:
     """Places where patterns end within as many edits as they may have; returns their number.
 
-    The first `warm` columns, as many as the longest pattern and its edits, only lead in: places are counted
-    from there. `planes.width` is that of all columns, both multiples of 4. Memory of one thread, int64, a
-    group of lanes wide: `state` (2 * the longest pattern, words), `score` (8, words).
+    The words of `planes` are in one row here. The first `warm` columns, as many as the longest pattern and
+    its edits, only lead in: places are counted from there. `planes.width` is that of all columns, both
+    multiples of 4.
     """
     alg = algebra_in_lanes(algebra, lanes)
     hits = 0
     for g in range(patterns.lengths.size):
-        sets = patterns.sets[g]
-        length = patterns.lengths[g]
-        bits = _begin_edits(lanes, alg, length, patterns.limits[g], state, score)
-        for w in range(0, warm, 4):
-            lead = _four_columns(lanes, alg, planes, w * planes.step, sets, length, state)
-            _count_four(lanes, alg, score, bits, lead)
-        for first in range(warm, planes.width, 64):
-            last = min(first + 64, planes.width)
-            seen = alg.zero
-            for w in range(first, last, 4):
-                steps = _four_columns(lanes, alg, planes, w * planes.step, sets, length, state)
-                above = _count_four(lanes, alg, score, bits, steps)
-                for k in range(4):
-                    good = opposite(alg, above[k])
-                    store(lanes, found.piece, w - first + k, 0, good)
-                    seen = choice(alg, seen, good)
-            if any_bits(seen) != 0:
-                hits = _write_piece(planes, g, first - warm, last - warm, found, hits)
+        length, limit = patterns.lengths[g], patterns.limits[g]
+        for i in range(length):
+            stages.rows[i] = patterns.sets[g, i] * width_of(lanes)
+        count = _plan_stages(length, limit, stages.plan)
+        _begin_stage(lanes, alg, stages, 0, limit, 0)
+        for w in range(0, planes.width, COLUMNS):
+            a, b, c, d = _edit_columns(lanes, alg, planes, w, limit, stages, count)
+            if w >= warm and any_bits(choice(alg, choice(alg, a, b), choice(alg, c, d))) != 0:
+                store(lanes, found.piece, 0, 0, a)
+                store(lanes, found.piece, 1, 0, b)
+                store(lanes, found.piece, 2, 0, c)
+                store(lanes, found.piece, 3, 0, d)
+                hits = _write_piece(planes, g, w - warm, w - warm + COLUMNS, found, hits)
     return hits
 
 
@@ -366,45 +427,58 @@ def _store_level(lanes: Any, levels: int, k: int, state: Any, new: Any) -> None:
 
 
 @shared
-def _next_few_levels(lanes: Any, alg: Any, planes: Any, row: int, levels: int, state: Any) -> None:
-    """The same for at most one extra and one missing letter: what they share stays in registers."""
+def _next_few_levels(lanes: Any, alg: Any, planes: Any, row: int, levels: int, span: Any, state: Any) -> None:
+    """The same for at most one extra and one missing letter: what they share stays in registers.
+
+    Levels from ``span[0]`` to ``span[1]`` alone are new.
+    """
     p = ErrorLevels()
     letter = _letter(lanes, planes, row)
-    old = _level(lanes, alg, levels, levels - 1, state)
-    for k in range(levels - 1, -1, -1):
+    old = _level(lanes, alg, levels, span[1], state)
+    for k in range(span[1], span[0] - 1, -1):
         less = _level(lanes, alg, levels, k - 1, state)
         _store_level(lanes, levels, k, state, few_levels(p, alg, old, less, letter))
         old = less
 
 
 @shared
-def _two_few_levels(lanes: Any, alg: Any, planes: Any, row: int, after: int, levels: int, state: Any) -> None:
+def _two_few_levels(
+    lanes: Any, alg: Any, planes: Any, row: int, after: int, levels: int, span: Any, state: Any
+) -> None:
     """The same for two letters, from rows `row` and `after` on, in one pass over the levels."""
     p = ErrorLevels()
     letter, following = _letter(lanes, planes, row), _letter(lanes, planes, after)
-    less = _level(lanes, alg, levels, levels - 2, state)
-    new = few_levels(p, alg, _level(lanes, alg, levels, levels - 1, state), less, letter)
-    for k in range(levels - 1, 0, -1):
+    low, high = span
+    less = _level(lanes, alg, levels, high - 1, state)
+    new = few_levels(p, alg, _level(lanes, alg, levels, high, state), less, letter)
+    for k in range(high, low, -1):
         old = less
         less = _level(lanes, alg, levels, k - 2, state)
         fewer = few_levels(p, alg, old, less, letter)
         _store_level(lanes, levels, k, state, few_levels(p, alg, new, fewer, following))
         new = fewer
     nothing = (alg.zero, alg.zero, alg.zero, alg.zero)
-    _store_level(lanes, levels, 0, state, few_levels(p, alg, new, nothing, following))
+    if low > 0:
+        nothing = few_levels(p, alg, less, _level(lanes, alg, levels, low - 2, state), letter)
+    _store_level(lanes, levels, low, state, few_levels(p, alg, new, nothing, following))
 
 
 @shared
 def _all_few_levels(
-    lanes: Any, alg: Any, planes: Any, at: int, sets: Any, length: int, levels: int, state: Any
+    lanes: Any, alg: Any, planes: Any, at: int, sets: Any, length: int, levels: int, least: int, state: Any
 ) -> None:
-    """Levels after all letters of a pattern that begins at row `at`, two at a time."""
+    """Levels from `least` on after all letters of a pattern that begins at row `at`, two at a time.
+
+    After i letters there are at most i mismatches, and all that are still to come count at most one each.
+    """
     for i in range(0, length - 1, 2):
         row, after = at + i * planes.sets + sets[i], at + (i + 1) * planes.sets + sets[i + 1]
-        _two_few_levels(lanes, alg, planes, row, after, levels, state)
+        span = max(least + 2 - length + i, 0), min(i + 1, levels - 1)
+        _two_few_levels(lanes, alg, planes, row, after, levels, span, state)
     if length & 1:
         last = length - 1
-        _next_few_levels(lanes, alg, planes, at + last * planes.sets + sets[last], levels, state)
+        row = at + last * planes.sets + sets[last]
+        _next_few_levels(lanes, alg, planes, row, levels, (least, levels - 1), state)
 
 
 @shared
@@ -435,6 +509,7 @@ def find_levels(
     hits = 0
     for g in range(patterns.lengths.size):
         levels = patterns.limits[g] + 1
+        least = max(min(levels - 1, limits.errors - limits.extra - limits.missing), 0)
         for first in range(0, planes.width, 64):
             last = min(first + 64, planes.width)
             seen = alg.zero
@@ -443,7 +518,7 @@ def find_levels(
                 at = w * planes.step
                 if few:
                     _all_few_levels(
-                        lanes, alg, planes, at, patterns.sets[g], patterns.lengths[g], levels, state
+                        lanes, alg, planes, at, patterns.sets[g], patterns.lengths[g], levels, least, state
                     )
                 else:
                     for i in range(patterns.lengths[g]):

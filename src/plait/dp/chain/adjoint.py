@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from plait.dp.chain.graphs import count_after, count_before, node_after, node_before, place_of, step_on
+from plait.dp.chain.graphs import (
+    add_to_alike,
+    as_read,
+    begin_walk,
+    count_after,
+    count_before,
+    count_misread,
+    count_on_way,
+    gathered,
+    group_on_way,
+    node_after,
+    node_before,
+    on_way,
+    place_of,
+    step_on,
+)
 from plait.dp.chain.weigh import (
     find_spans,
     insert_at,
@@ -31,7 +46,8 @@ class ChainCounts(NamedTuple):
     `v`, `j` and `words` are shaped as the weights of the tries, by node and column; `left_none` and
     `right_none` are (1,). `left_length` and `right_length` are shaped and ordered as those of the chain: 1,
     2, ... insertions between margins. `left_step` and `right_step`, (20, lanes), to be added up over lanes:
-    row 4 a + b for inserted base b after a, row 16 + b for the first one.
+    row 4 a + b for inserted base b after a, row 16 + b for the first one. `errors`, (1,): misread bases,
+    where there can be any.
     """
 
     v: Any
@@ -43,6 +59,7 @@ class ChainCounts(NamedTuple):
     right_length: Any
     left_step: Any
     right_step: Any
+    errors: Any
 
 
 class PairCounts(NamedTuple):
@@ -50,12 +67,14 @@ class PairCounts(NamedTuple):
 
     `v` and `j` are shaped as the weights of the tries, by node and column; `length`, (1 + most,),
     by number of insertions; `step`, (5, 4), by inserted base after the one before, row 4 for the first one.
+    `errors` as of `ChainCounts`.
     """
 
     v: Any
     j: Any
     length: Any
     step: Any
+    errors: Any
 
 
 class ChainAdjoint(NamedTuple):
@@ -112,22 +131,26 @@ def backward_vdj(adjoint: Any, junction: Any, texts: Any, item: int, scale: floa
     backward_join(junction, scale, adjoint, counts)
     backward_right(junction, adjoint, counts)
     backward_left(junction, adjoint, counts)
-    v, j = junction.chain.v.weight, junction.chain.j.weight
-    visit_v(AddCounts(v, adjoint.before, counts.v), junction, texts, item)
-    visit_j(AddCounts(j, adjoint.after, counts.j), junction, texts, item)
+    v, j, graph = junction.chain.v.weight, junction.chain.j.weight, junction.graph
+    visit_v(AddCounts(graph, v, adjoint.before, counts.v, counts.errors), junction, texts, item)
+    visit_j(AddCounts(graph, j, adjoint.after, counts.j, counts.errors), junction, texts, item)
 
 
 class AddCounts(NamedTuple):
     """Adds to `counts`, by node of a trie, its weights times derivatives, by node of the graph."""
 
+    graph: Any
     weight: Any
     slopes: Any
     counts: Any
+    errors: Any
 
     @staticmethod
     def visit(visitor: AddCounts, t: int, u: int) -> None:
         for c in range(visitor.weight.shape[1]):
-            visitor.counts[t, c] += visitor.weight[t, c] * visitor.slopes[u, c]
+            number = on_way(visitor.graph, u, visitor.weight[t, c]) * visitor.slopes[u, c]
+            visitor.counts[t, c] += number
+            count_on_way(visitor.graph, u, visitor.errors, number)
 
 
 @shared
@@ -139,32 +162,39 @@ def add_group(lanes: Any, table: Any, row: int, x: int, value: Any) -> None:
 @shared
 def backward_join(junction: Any, scale: float, adjoint: Any, counts: Any) -> None:
     """Derivatives by `left` and `right`, and expected counts of the words of D."""
-    lanes, _, chain, _, nodes, scratch = junction
+    lanes, _, chain, graph, nodes, scratch = junction
     for u in range(nodes):
         adjoint.left[u, 0] = 0.0
         for c in range(adjoint.right.shape[1]):
             adjoint.right[u, c] = 0.0
     for c in range(0, chain.j.weight.shape[1], width_of(lanes)):
         for u in range(nodes):
-            if scratch.left[u, 0] != 0.0:
-                adjoint.left[u, 0] += scale * backward_d(junction, u, c, scale, adjoint, counts)
+            left = gathered(graph, scratch.left, u)
+            if left != 0.0:
+                found = backward_d(junction, u, c, scale * left, adjoint, counts)
+                add_to_alike(graph, adjoint.left, u, scale * found)
 
 
 @shared
-def backward_d(junction: Any, start: int, c: int, scale: float, adjoint: Any, counts: Any) -> Any:
-    """Counts of the words that begin behind a node, in the columns from `c`; returns what they weigh."""
+def backward_d(junction: Any, start: int, c: int, before: float, adjoint: Any, counts: Any) -> Any:
+    """Counts of the words that begin behind a node, in the columns from `c`; returns what they weigh.
+
+    `before` is what all before them weighs, times the scale of the counts.
+    """
     lanes, alg, chain, graph, nodes, scratch = junction
     tree = chain.words
-    left = splat(lanes, scale * scratch.left[start, 0])
+    left = splat(lanes, before)
     found = splat(lanes, 0.0)
     t, u, top = 0, start, 0
+    begin_walk(graph, u)
     while t >= 0:
-        part = load(lanes, tree.weight, t, c)
+        part = group_on_way(graph, lanes, u, load(lanes, tree.weight, t, c))
         right = load(lanes, scratch.right, u, c)
         found = found + part * right
         used = left * part
         add_group(lanes, adjoint.right, u, c, used)
         add_group(lanes, counts.words, t, c, used * right)
+        count_on_way(graph, u, counts.errors, over_lanes(alg, used * right))
         t, u, top = step_on(tree, graph, nodes, t, u, scratch.stack, top)
     return over_lanes(alg, found)
 
@@ -184,7 +214,7 @@ def backward_left(junction: Any, adjoint: Any, counts: Any) -> None:
             backward_left_node(junction, u, low, high, most, adjoint, counts)
             if place - 1 <= high:
                 base = graph.symbol[u]
-                weight = chain.left_first[base] * adjoint.left_levels[u, place - 1 - low]
+                weight = as_read(graph, u, chain.left_first[base]) * adjoint.left_levels[u, place - 1 - low]
                 for k in range(count_before(graph, u)):
                     p = node_before(graph, u, k)
                     adjoint.before[p, 0] += weight
@@ -196,7 +226,7 @@ def backward_left_node(
     junction: Any, u: int, low: int, high: int, most: int, adjoint: Any, counts: Any
 ) -> None:
     """Derivatives by the levels of a node, of which the rightmost inserted base is its own."""
-    lanes, _, chain, graph, nodes, scratch = junction
+    lanes, alg, chain, graph, nodes, scratch = junction
     base = graph.symbol[u]
     here = place_of(graph, u) - low
     whole = splat(lanes, adjoint.left[u, 0])
@@ -210,11 +240,12 @@ def backward_left_node(
         if x >= (here + 1 - most) // width * width and here + low < high + most:
             for k in range(count_after(graph, nodes, u)):
                 y = node_after(graph, u, k)
-                step = splat(lanes, chain.left_step[base, graph.symbol[y]])
+                step = splat(lanes, as_read(graph, y, chain.left_step[base, graph.symbol[y]]))
                 step = step * load(lanes, adjoint.left_levels, y, x)
                 slope = slope + step
                 add_group(lanes, counts.left_step, 4 * base + graph.symbol[y], 0, step * value)
         store(lanes, adjoint.left_levels, u, x, slope)
+        count_misread(graph, u, counts.errors, over_lanes(alg, slope * value))
 
 
 @shared
@@ -235,7 +266,7 @@ def backward_right(junction: Any, adjoint: Any, counts: Any) -> None:
                 if place >= low:
                     base = graph.symbol[u]
                     at = c * padded_to(lanes, high - low + 1) + place - low
-                    weight = chain.right_first[base] * adjoint.right_levels[u, at]
+                    weight = as_read(graph, u, chain.right_first[base]) * adjoint.right_levels[u, at]
                     adjoint.after[u, c] += weight
                     counts.right_step[16 + base, 0] += weight * scratch.after[u, c]
 
@@ -245,7 +276,7 @@ def backward_right_node(
     junction: Any, u: int, c: int, low: int, high: int, most: int, adjoint: Any, counts: Any
 ) -> None:
     """Derivatives by the levels of a node in a column, of which the leftmost inserted base is its own."""
-    lanes, _, chain, graph, _, scratch = junction
+    lanes, alg, chain, graph, _, scratch = junction
     base = graph.symbol[u]
     here = place_of(graph, u) - low
     lead = c * padded_to(lanes, high - low + 1)
@@ -263,11 +294,12 @@ def backward_right_node(
         if x < here - 1 + most and here - 1 + low > max(0, low - most):
             for k in range(count_before(graph, u)):
                 p = node_before(graph, u, k)
-                step = splat(lanes, chain.right_step[base, graph.symbol[p]])
+                step = splat(lanes, as_read(graph, p, chain.right_step[base, graph.symbol[p]]))
                 step = step * load(lanes, adjoint.right_levels, p, lead + x)
                 slope = slope + step
                 add_group(lanes, counts.right_step, 4 * base + graph.symbol[p], 0, step * value)
         store(lanes, adjoint.right_levels, u, lead + x, slope)
+        count_misread(graph, u, counts.errors, over_lanes(alg, slope * value))
 
 
 @shared
@@ -284,7 +316,7 @@ def forward_vj(adjoint: Any, junction: Any) -> Any:
 @shared
 def backward_vj(adjoint: Any, junction: Any, texts: Any, item: int, scale: float, counts: Any) -> None:
     """`backward` without D."""
-    lanes, _, chain, _, nodes, scratch = junction
+    lanes, _, chain, graph, nodes, scratch = junction
     span = scratch.span
     for u in range(nodes):
         for x in range(span[u, 1], span[u, 2], width_of(lanes)):
@@ -292,9 +324,10 @@ def backward_vj(adjoint: Any, junction: Any, texts: Any, item: int, scale: float
     for u in range(nodes):
         if span[u, 0] != 0:
             backward_insertions(junction, u, scale, adjoint, counts)
-    ends = AddGroups(lanes, chain.v.weight, adjoint.behind, scale, counts.v, span, False)
+    errors = counts.errors
+    ends = AddGroups(lanes, graph, chain.v.weight, adjoint.behind, scale, counts.v, errors, span, False)
     visit_v(ends, junction, texts, item)
-    ends = AddGroups(lanes, chain.j.weight, adjoint.ahead, scale, counts.j, span, True)
+    ends = AddGroups(lanes, graph, chain.j.weight, adjoint.ahead, scale, counts.j, errors, span, True)
     visit_j(ends, junction, texts, item)
 
 
@@ -302,22 +335,26 @@ class AddGroups(NamedTuple):
     """As `AddCounts`, times `scale`, in whole groups of lanes: where V ends or, if `narrow`, J begins."""
 
     lanes: Any
+    graph: Any
     weight: Any
     slopes: Any
     scale: Any
     counts: Any
+    errors: Any
     span: Any
     narrow: Any
 
     @staticmethod
     def visit(visitor: AddGroups, t: int, u: int) -> None:
-        lanes, weight, slopes, scale, counts, span, narrow = visitor
+        lanes, graph, weight, slopes, scale, counts, errors, span, narrow = visitor
         low = span[u, 1] if narrow else 0
         high = span[u, 2] if narrow else weight.shape[1] * span[u, 0]
         scaled = splat(lanes, scale)
         for x in range(low, high, width_of(lanes)):
-            value = load(lanes, weight, t, x) * load(lanes, slopes, u, x)
-            add_group(lanes, counts, t, x, value * scaled)
+            value = group_on_way(graph, lanes, u, load(lanes, weight, t, x)) * load(lanes, slopes, u, x)
+            value = value * scaled
+            add_group(lanes, counts, t, x, value)
+            count_on_way(graph, u, errors, over_lanes(PROBABILITY, value))
 
 
 @shared
@@ -377,12 +414,13 @@ def backward_insertions(junction: Any, start: int, scale: float, adjoint: Any, c
         slope = slopes[u, 0]
         if slope != 0.0:
             base = graph.symbol[u]
+            count_misread(graph, u, counts.errors, slope * inserted[u, 0])
             for k in range(count_before(graph, u)):
                 p = node_before(graph, u, k)
                 if p == start:
-                    counts.step[4, base] += slope * chain.left_first[base]
+                    counts.step[4, base] += slope * as_read(graph, u, chain.left_first[base])
                 elif p > start:
-                    step = slope * chain.left_step[graph.symbol[p], base]
+                    step = slope * as_read(graph, u, chain.left_step[graph.symbol[p], base])
                     counts.step[graph.symbol[p], base] += step * inserted[p, 0]
                     slopes[p, 0] += step
 

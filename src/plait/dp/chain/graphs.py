@@ -6,7 +6,8 @@ more places: a nucleotide for one, an amino acid for three (`GraphParts`).
 
 Schedules ask a graph by functions. A text of which every symbol is known needs no lists of edges
 (`PathGraph`): loops over what is before or behind a node have one round, and the same bodies become those of
-plain texts.
+plain texts. Where symbols may have been misread (`ReadGraph`), all texts of one length are paths, and a node
+weighs how probable it is that its symbol is read as the one that stands there.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.lang.compile import by_type, shared
+from plait.lang.compile import by_type, by_type_of, shared
+from plait.lang.lanes import splat
 
 
 class GraphParts(NamedTuple):
@@ -171,6 +173,52 @@ class PathGraph(NamedTuple):
         return u + 1
 
 
+class ReadGraph(NamedTuple):
+    """The graph of a plain text that was read with errors; node 4 p - 3 + s is symbol s at place p.
+
+    `symbol` is uint8 (nodes,), `read` uint8 (places + 1,): what was read, from place 1 on. `rate`, float64
+    (2,): how probable it is that a symbol is read as itself, and as each one of the others. `way`, float64
+    (places + 1, 2): what the symbols on the walk under way weigh as they were read, and how many of them were
+    misread, up to each place.
+    """
+
+    symbol: Any
+    read: Any
+    rate: Any
+    way: Any
+
+    @staticmethod
+    def lay_graph(graph: ReadGraph, parts: Any, texts: Any, item: int) -> int:
+        start = texts.start[item]
+        length = texts.length[item]
+        for k in range(length):
+            graph.read[k + 1] = parts.symbol[texts.codes[start + k], 0]
+            for s in range(4):
+                graph.symbol[4 * k + 1 + s] = s
+        nodes: int = 4 * length + 1
+        return nodes
+
+    @staticmethod
+    def place_of(graph: ReadGraph, u: int) -> int:
+        return (u + 3) // 4
+
+    @staticmethod
+    def count_before(graph: ReadGraph, u: int) -> int:
+        return 4 if u > 4 else 1
+
+    @staticmethod
+    def node_before(graph: ReadGraph, u: int, k: int) -> int:
+        return (u - 1) // 4 * 4 - 3 + k if u > 4 else 0
+
+    @staticmethod
+    def count_after(graph: ReadGraph, nodes: int, u: int) -> int:
+        return 4 if u + 4 < nodes else 0
+
+    @staticmethod
+    def node_after(graph: ReadGraph, u: int, k: int) -> int:
+        return (u + 3) // 4 * 4 + 1 + k
+
+
 @by_type
 def lay_graph(graph: Any, parts: Any, texts: Any, item: int) -> Any:
     """Write the graph of a junction, part by part; returns the number of nodes."""
@@ -220,6 +268,132 @@ def turn_edges(graph: Any, nodes: int, edges: int) -> None:
 
 
 @shared
+def is_misread(graph: Any, u: int) -> int:
+    """Whether the symbol of a node is another one than that which was read, as a number."""
+    return 0 if graph.symbol[u] == graph.read[place_of(graph, u)] else 1
+
+
+@shared
+def _nothing(graph: Any, u: int) -> None:
+    pass
+
+
+@shared
+def _unchanged(graph: Any, u: int, value: Any) -> Any:
+    return value
+
+
+@shared
+def _group_unchanged(graph: Any, lanes: Any, u: int, value: Any) -> Any:
+    return value
+
+
+@shared
+def _none_counted(graph: Any, u: int, errors: Any, amount: Any) -> None:
+    pass
+
+
+@shared
+def _begin_walk(graph: Any, u: int) -> None:
+    place = place_of(graph, u)
+    graph.way[place, 0] = 1.0
+    graph.way[place, 1] = 0.0
+
+
+@shared
+def _walk(graph: Any, u: int, here: int, there: int) -> None:
+    wrong = is_misread(graph, u)
+    graph.way[there, 0] = graph.way[here, 0] * graph.rate[wrong]
+    graph.way[there, 1] = graph.way[here, 1] + wrong
+
+
+@shared
+def _walk_on(graph: Any, u: int) -> None:
+    _walk(graph, u, place_of(graph, u) - 1, place_of(graph, u))
+
+
+@shared
+def _walk_back(graph: Any, u: int) -> None:
+    _walk(graph, u, place_of(graph, u), place_of(graph, u) - 1)
+
+
+@shared
+def _as_read(graph: Any, u: int, value: Any) -> Any:
+    return value * graph.rate[is_misread(graph, u)]
+
+
+@shared
+def _on_way(graph: Any, u: int, value: Any) -> Any:
+    return value * graph.way[place_of(graph, u), 0]
+
+
+@shared
+def _group_on_way(graph: Any, lanes: Any, u: int, value: Any) -> Any:
+    return value * splat(lanes, graph.way[place_of(graph, u), 0])
+
+
+@shared
+def _count_misread(graph: Any, u: int, errors: Any, amount: Any) -> None:
+    errors[0] += amount * is_misread(graph, u)
+
+
+@shared
+def _count_on_way(graph: Any, u: int, errors: Any, amount: Any) -> None:
+    errors[0] += amount * graph.way[place_of(graph, u), 1]
+
+
+def _where_misread(usual: Any, misread: Any) -> Any:
+    """`misread` where symbols may have been misread, else `usual`."""
+    return by_type_of({PathGraph: usual, TextGraph: usual, ReadGraph: misread})
+
+
+#: Begin to walk at a node. A walk goes deep first, so what is known up to a place stays until it turns there.
+begin_walk = _where_misread(_nothing, _begin_walk)
+#: Go on to a node, and back over one.
+walk_on = _where_misread(_nothing, _walk_on)
+walk_back = _where_misread(_nothing, _walk_back)
+#: A value times what the symbols on the walk to a node weigh as they were read; a group of them.
+on_way = _where_misread(_unchanged, _on_way)
+group_on_way = _where_misread(_group_unchanged, _group_on_way)
+#: A value times what the symbol of a node weighs as it was read.
+as_read = _where_misread(_unchanged, _as_read)
+#: Add an amount for each symbol of the walk to a node that was misread; for the symbol of a node if it was.
+count_on_way = _where_misread(_none_counted, _count_on_way)
+count_misread = _where_misread(_none_counted, _count_misread)
+
+
+@shared
+def _own(graph: Any, rows: Any, u: int) -> Any:
+    return rows[u, 0]
+
+
+@shared
+def _add_own(graph: Any, rows: Any, u: int, value: Any) -> None:
+    rows[u, 0] += value
+
+
+@shared
+def _gathered(graph: Any, rows: Any, u: int) -> Any:
+    total = 0.0
+    if u % 4 == 0:
+        for alike in range(max(u - 3, 0), u + 1):
+            total += rows[alike, 0]
+    return total
+
+
+@shared
+def _add_to_alike(graph: Any, rows: Any, u: int, value: Any) -> None:
+    for alike in range(max(u - 3, 0), u + 1):
+        rows[alike, 0] += value
+
+
+#: Of nodes that the same ones follow, the last has the sum of their rows, the others have zero.
+gathered = _where_misread(_own, _gathered)
+#: Add a value to the rows of all of them, given the last one.
+add_to_alike = _where_misread(_add_own, _add_to_alike)
+
+
+@shared
 def step_on(tree: Any, graph: Any, nodes: int, t: int, u: int, stack: Any, top: int) -> Any:
     """Go on along a tree and a graph together: the next nodes of both, -1 behind the last, and what is left.
 
@@ -242,6 +416,8 @@ def step_on(tree: Any, graph: Any, nodes: int, t: int, u: int, stack: Any, top: 
         top -= 1
         next_t = stack[top, 0]
         next_u = stack[top, 1]
+    if next_t >= 0:
+        walk_on(graph, next_u)
     return next_t, next_u, top
 
 
@@ -252,6 +428,7 @@ def step_back(tree: Any, graph: Any, t: int, u: int, stack: Any, top: int) -> An
     next_u = 0
     below = tree.child[t, graph.symbol[u]] if u > 0 else -1
     if below >= 0:
+        walk_back(graph, u)
         for k in range(count_before(graph, u)):
             if next_t >= 0:
                 stack[top, 0] = next_t

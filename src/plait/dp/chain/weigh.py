@@ -12,11 +12,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from plait.dp.chain.graphs import (
+    as_read,
+    begin_walk,
     count_after,
     count_before,
+    gathered,
+    group_on_way,
     lay_graph,
     node_after,
     node_before,
+    on_way,
     place_of,
     step_back,
     step_on,
@@ -63,7 +68,7 @@ class WeightedChain(NamedTuple):
 
 
 class WeightedScratch(NamedTuple):
-    """Working memory of one worker; `graph` is a `plait.dp.chain.graphs.TextGraph` or `PathGraph`.
+    """Working memory of one worker; `graph` is one of those of `plait.dp.chain.graphs`.
 
     `before` and `left`, (nodes, 1): everything before a node, V alone and with insertions. `after` and
     `right`, (nodes, columns padded): everything behind a node, likewise. `left_levels` and `right_levels`,
@@ -132,8 +137,8 @@ def read_junction(
             scratch.before[u, c] = alg.zero
         for c in range(scratch.after.shape[1]):
             scratch.after[u, c] = alg.zero
-    visit_v(AddWeights(alg, chain.v.weight, scratch.before), junction, texts, item)
-    visit_j(AddWeights(alg, chain.j.weight, scratch.after), junction, texts, item)
+    visit_v(AddWeights(alg, graph, chain.v.weight, scratch.before), junction, texts, item)
+    visit_j(AddWeights(alg, graph, chain.j.weight, scratch.after), junction, texts, item)
     return junction
 
 
@@ -141,13 +146,15 @@ class AddWeights(NamedTuple):
     """Adds to `rows`, by node of the graph, what the nodes of a trie weigh."""
 
     alg: Any
+    graph: Any
     weight: Any
     rows: Any
 
     @staticmethod
     def visit(visitor: AddWeights, t: int, u: int) -> None:
         for c in range(visitor.weight.shape[1]):
-            visitor.rows[u, c] = choice(visitor.alg, visitor.rows[u, c], visitor.weight[t, c])
+            weight = on_way(visitor.graph, u, visitor.weight[t, c])
+            visitor.rows[u, c] = choice(visitor.alg, visitor.rows[u, c], weight)
 
 
 @by_type
@@ -161,6 +168,7 @@ def visit_v(visitor: Any, junction: Any, texts: Any, item: int) -> None:
     _, _, chain, graph, nodes, scratch = junction
     for k in range(texts.v_first[item], texts.v_first[item + 1]):
         t, u, top = texts.v_root[k], 0, 0
+        begin_walk(graph, u)
         while t >= 0:
             visit(visitor, t, u)
             t, u, top = step_on(chain.v, graph, nodes, t, u, scratch.stack, top)
@@ -175,6 +183,7 @@ def visit_j(visitor: Any, junction: Any, texts: Any, item: int) -> None:
             if place_of(graph, end) != place_of(graph, nodes - 1):
                 break
             t, u, top = texts.j_root[k], end, 0
+            begin_walk(graph, u)
             while t >= 0:
                 visit(visitor, t, u)
                 t, u, top = step_back(chain.j, graph, t, u, scratch.stack, top)
@@ -205,7 +214,7 @@ def insert_left(junction: Any) -> None:
             entered = alg.zero
             for k in range(count_before(graph, u)):
                 entered = choice(alg, entered, scratch.before[node_before(graph, u, k), 0])
-            entered = splat(lanes, extend(alg, chain.left_first[base], entered))
+            entered = splat(lanes, extend(alg, as_read(graph, u, chain.left_first[base]), entered))
             found = splat(lanes, alg.zero)
             # Of the places where insertions begin, those that are near enough.
             here = place - low
@@ -215,7 +224,7 @@ def insert_left(junction: Any) -> None:
                 for k in range(count_before(graph, u)):
                     p = node_before(graph, u, k)
                     if x < place_of(graph, p) - low:
-                        step = splat(lanes, chain.left_step[graph.symbol[p], base])
+                        step = splat(lanes, as_read(graph, u, chain.left_step[graph.symbol[p], base]))
                         value = insert(chain.insertion, alg, value, load(lanes, levels, p, x), step)
                 store(lanes, levels, u, x, value)
                 length = load(lanes, chain.left_length, 0, chain.margin + most - here + x)
@@ -253,7 +262,7 @@ def step_right(junction: Any, u: int, c: int, low: int, high: int, most: int) ->
     # Where insertions begin, counted from the first such place, this node is here.
     here = place_of(graph, u) - low
     lead = c * padded_to(lanes, high - low + 1)
-    entered = splat(lanes, extend(alg, chain.right_first[base], scratch.after[u, c]))
+    entered = splat(lanes, extend(alg, as_read(graph, u, chain.right_first[base]), scratch.after[u, c]))
     found = splat(lanes, alg.zero)
     width = width_of(lanes)
     for x in range(max(0, here) // width * width, min(high - low + 1, here + most), width):
@@ -261,7 +270,7 @@ def step_right(junction: Any, u: int, c: int, low: int, high: int, most: int) ->
         if x + width > here + 1 and here + low < high:
             for k in range(count_after(graph, nodes, u)):
                 y = node_after(graph, u, k)
-                step = splat(lanes, chain.right_step[graph.symbol[y], base])
+                step = splat(lanes, as_read(graph, u, chain.right_step[graph.symbol[y], base]))
                 value = insert(chain.insertion, alg, value, load(lanes, levels, y, lead + x), step)
         store(lanes, levels, u, lead + x, value)
         length = load(lanes, chain.right_length, 0, chain.margin + x - here)
@@ -304,12 +313,12 @@ def padded_to(lanes: Any, count: int) -> int:
 @shared
 def join(junction: Any) -> Any:
     """Bring left and right together, with every part of every D between them."""
-    lanes, alg, chain, _, nodes, scratch = junction
+    lanes, alg, chain, graph, nodes, scratch = junction
     total = alg.zero
     for c in range(0, chain.j.weight.shape[1], width_of(lanes)):
         found = splat(lanes, alg.zero)
         for u in range(nodes):
-            left = scratch.left[u, 0]
+            left = gathered(graph, scratch.left, u)
             if left != alg.zero:
                 found = choice(alg, found, extend(alg, splat(lanes, left), read_d(junction, u, c)))
         total = choice(alg, total, over_lanes(alg, found))
@@ -323,8 +332,9 @@ def read_d(junction: Any, start: int, c: int) -> Any:
     tree = chain.words
     found = splat(lanes, alg.zero)
     t, u, top = 0, start, 0
+    begin_walk(graph, u)
     while t >= 0:
-        part = load(lanes, tree.weight, t, c)
+        part = group_on_way(graph, lanes, u, load(lanes, tree.weight, t, c))
         found = choice(alg, found, extend(alg, part, load(lanes, scratch.right, u, c)))
         t, u, top = step_on(tree, graph, nodes, t, u, scratch.stack, top)
     return found
@@ -384,7 +394,7 @@ def insert_at(junction: Any, start: int, u: int) -> Any:
         elif p > start:
             step = chain.left_step[graph.symbol[p], base]
             value = choice(alg, value, extend(alg, scratch.inserted[p, 0], step))
-    return value
+    return as_read(graph, u, value)
 
 
 @shared

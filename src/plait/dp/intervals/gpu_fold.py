@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -13,12 +14,16 @@ from plait.devices.cuda import SIMULATED, cuda
 from plait.devices.cuda_devices import Slot, SlotPool, device_facts, kept, over_devices, uploaded
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.intervals.gpu_spans import (
-    ROWS,
+    LISTED,
+    InBlock,
+    InMemory,
     SpanCells,
     SpanDerivatives,
     Spans,
     derive_spans,
     fill_spans,
+    list_pairs,
+    rows_needed,
     walk_sequences,
 )
 from plait.dp.intervals.launches import LEAST, EnsembleBatch, FoldBatch, Folded, Summed
@@ -32,118 +37,138 @@ R = TypeVar("R")
 #: Bases from which a sequence is worked on by all blocks, if few are so long.
 _LONG: Final = 400
 _FEW: Final = 24
-#: Warps of a block that has a sequence of its own, and of those that share one.
-_WARPS, _LONG_WARPS = 4, 16
+#: Bases up to which a block has all rows in the memory that it shares.
+_SHORT: Final = 80
+#: Warps of a block that has a sequence of its own, by where its rows are, and of those that share one.
+_SHORT_WARPS, _WARPS, _LONG_WARPS = 8, 4, 16
 #: Blocks that have a sequence of their own, for each multiprocessor.
 _BLOCKS: Final = 8
 #: Bytes of the tables of sequences that are worked on together.
-_PIECE_BYTES: Final = 1 << 32
+_PIECE_BYTES: Final = 1 << 29
 #: One sequence at a time: blocks that wait for each other must all be under way.
 _ALL_BLOCKS: Final = threading.Lock()
-#: Memory of the host that tables are copied to.
+#: While one piece is worked out, the other is laid out or taken apart.
 _SLOTS: Final = SlotPool(Slot, 2)
 
 
 class _Piece:
     """Sequences on the current device, with what is kept of their cells."""
 
-    def __init__(self, batch: Any, numbers: list[int], device: int) -> None:
-        self.batch, self.numbers, self.device = batch, numbers, device
-        self.strands = [batch.strands[k] for k in numbers]
-        sizes = np.array([strand.codes.size for strand in self.strands], np.int64)
-        self.sizes, self.step = sizes, max(int(sizes.max()), 1)
-        self.alone = len(numbers) == 1 and self.step > _LONG
+    def __init__(self, batch: Any, numbers: NDArray[np.int64], device: int, slot: Slot) -> None:
+        self.slot, self.strands = slot, [batch.strands[k] for k in numbers.tolist()]
+        self.sizes = np.array([strand.codes.size for strand in self.strands], np.int64)
+        count, step = len(numbers), max(int(self.sizes.max()), 1)
+        self.step, self.alone = step, count == 1 and step > _LONG
         self.kind = type(batch.algebra.zero)
-        size = (self.step + 1) * self.step
-        closed, by_stem, multi = (self.table(size) for _ in range(3))
-        listed = cuda.device_array((len(numbers), size if isinstance(batch, FoldBatch) else 1), np.int32)
-        places = self.step - np.arange(self.step + 2, dtype=np.int64) * (self.step - 1)
-        self.starts = places
-        where = uploaded(places), np.int64(self.step)
-        cells = self.cells = SpanCells(closed, by_stem, multi, listed, self.table(self.step + 1), *where)
-        by_size = size if isinstance(batch, EnsembleBatch) and batch.probabilities else 1
-        by = SpanDerivatives(self.table(by_size), self.table(by_size), self.table(self.step + 1))
-        laid_out = strands_of(self.strands, len(numbers), batch.algebra.one, apart=True)
-        laid_out = laid_out._replace(group=np.int64(1), longest=np.int64(laid_out.longest))
+        best = isinstance(batch, FoldBatch)
+        size = (step + 1) * step
+        closed, by_stem, multi = (self.table(name, (count, size)) for name in ("C", "s", "M"))
+        listed = self.table("listed", (count, size if best else 1), np.int32)
+        self.starts = step - np.arange(step + 2, dtype=np.int64) * (step - 1)
+        exterior = self.table("X", (count, step + 1))
+        places = slot.upload("places", self.starts)
+        cells = self.cells = SpanCells(closed, by_stem, multi, listed, exterior, places, np.int64(step))
+        by_size = size if not best and batch.probabilities else 1
+        by = [self.table(f"by {k}", (count, size)) for k, size in enumerate((by_size, by_size, step + 1))]
+        known = strands_of(self.strands, count, batch.algebra.one, apart=True)
+        # An array of nothing has an element that nobody reads.
+        arrays = {
+            name: slot.upload(name, one if one.size else np.zeros((len(one), 1), one.dtype))
+            for name, one in zip(known._fields[:4], known, strict=False)
+        }
+        texts = known._replace(**arrays, group=np.int64(1), longest=np.int64(known.longest))
         facts = device_facts(device)
-        # The simulator runs one block after the other.
-        most = 1 if SIMULATED else facts.multiprocessors
-        self.blocks = min(most, -(-self.step // WARP))
+        place = InBlock() if step <= _SHORT and self.kind is np.float32 else InMemory()
+        rows = rows_needed(place) * step
+        self.shared = 4 * rows if isinstance(place, InBlock) else 0
+        self.warps = _LONG_WARPS if self.alone else _SHORT_WARPS if self.shared else _WARPS
+        # The simulator runs one block after the other. One block has no cells of long spans, but their ends.
+        self.blocks = min(1 if SIMULATED else facts.multiprocessors, -(-step // WARP) + 1)
         if not self.alone:
-            self.blocks = min(len(numbers), facts.multiprocessors * _BLOCKS)
-        rows = cuda.device_array((1 if self.alone else self.blocks, ROWS, self.step), self.kind)
+            self.blocks = min(count, facts.multiprocessors * _BLOCKS)
+        memory = self.table("rows", (1 if self.alone or self.shared else self.blocks, rows))
         weights = kept(device, batch.loops, lambda: uploaded(batch.loops))
-        texts, lengths, counter = map(uploaded, (laid_out, sizes, np.zeros(1, np.int64)))
-        known = batch.rule, batch.algebra, weights, texts, lengths
-        self.given = Spans(*known, cells, by, rows, counter, np.int64(self.alone))
+        lengths, counter = slot.upload("lengths", self.sizes), slot.upload("counter", np.zeros(1, np.int64))
+        of_all = batch.rule, batch.algebra, weights, texts, lengths, cells, SpanDerivatives(*by), memory
+        self.given = Spans(*of_all, place, counter, np.int64(self.alone))
 
-    def table(self, size: int) -> Any:
-        """Something of each sequence, with anything in it."""
-        return cuda.device_array((len(self.numbers), size), self.kind)
+    def table(self, name: str, shape: tuple[int, int], kind: Any = None) -> Any:
+        """An array with anything in it, of a long sequence for this time only."""
+        if self.alone:
+            return cuda.device_array(shape, kind or self.kind)
+        return self.slot.room(name, shape, kind or self.kind)
 
     def launch(self, kernel: Any) -> None:
         """A kernel with a block for each sequence, or with all of them for one."""
+        how: Any = {"stream": self.slot.stream, "shared": self.shared}
         if not self.alone:
-            kernel.launch(self.blocks, WARP * _WARPS, self.given)
+            kernel.launch(self.blocks, WARP * self.warps, self.given, **how)
             return
         with _ALL_BLOCKS:
-            given = self.given._replace(counter=uploaded(np.zeros(1, np.int64)))
-            kernel.launch(self.blocks, WARP * _LONG_WARPS, given)
-            cuda.synchronize()
+            self.given.counter.copy_to_device(np.zeros(1, np.int64), stream=self.slot.stream)
+            kernel.launch(self.blocks, WARP * self.warps, self.given, **how)
+            self.slot.wait()
 
-    def totals(self) -> NDArray[Any]:
-        """X[0] of every sequence."""
-        found: NDArray[Any] = self.cells.exterior.copy_to_host()[:, 0]
+    def download(self, *arrays: Any) -> list[NDArray[Any]]:
+        """What is in some arrays when all is done; the next piece is written over it."""
+        found = [self.slot.download(f"{k} {array.dtype}", array) for k, array in enumerate(arrays)]
+        self.slot.wait()
         return found
 
 
-def _in_pieces(batch: Any, target: CudaTarget, tables: int, run: Callable[[_Piece], list[R]]) -> list[R]:
+def _in_pieces(batch: Any, target: CudaTarget, tables: int, run: Callable[[_Piece], Iterable[R]]) -> list[R]:
     """Results of all sequences, in their order; each has so many tables of all cells."""
-    sizes = [strand.codes.size for strand in batch.strands]
-    order = sorted(range(len(sizes)), key=sizes.__getitem__)
-    few = sum(size > _LONG for size in sizes) <= _FEW
-    pieces: list[list[int]] = []
-    for k in order:
-        need = tables * batch.algebra.zero.itemsize * (sizes[k] + 1) ** 2
-        alone = few and sizes[k] > _LONG
-        if not pieces or alone or (len(pieces[-1]) + 1) * need > _PIECE_BYTES:
-            pieces.append([])
-        pieces[-1].append(k)
+    sizes = np.array([strand.codes.size for strand in batch.strands], np.int64)
+    order = np.argsort(sizes, kind="stable")
+    needs = tables * batch.algebra.zero.itemsize * (sizes[order] + 1) ** 2
+    few, pieces, first = np.count_nonzero(sizes > _LONG) <= _FEW, [], 0
+    while first < sizes.size:
+        # The last one of a piece needs most, and all of them are given as much.
+        together = needs[first:] * np.arange(1, sizes.size - first + 1)
+        end = first + max(1, int(np.searchsorted(together, _PIECE_BYTES, "right")))
+        if few:
+            edge = int(np.searchsorted(sizes[order], _LONG, "right"))
+            end = first + 1 if first >= edge else min(end, edge)
+        pieces.append(order[first:end])
+        first = end
 
-    def one(device: int, numbers: list[int]) -> list[R]:
-        return run(_Piece(batch, numbers, device))
+    def one(device: int, numbers: NDArray[np.int64]) -> Iterable[R]:
+        with _SLOTS.slot([device]) as slot:
+            return run(_Piece(batch, numbers, device, slot))
 
-    found: dict[int, R] = {}
-    for numbers, results in zip(pieces, over_devices(target.devices, pieces, one), strict=True):
-        found.update(zip(numbers, results, strict=True))
-    return [found[k] for k in range(len(sizes))]
+    devices = target.devices * (1 if SIMULATED or len(pieces) < 2 else 2)
+    found: list[Any] = [None] * sizes.size
+    for numbers, results in zip(pieces, over_devices(devices, pieces, one), strict=True):
+        for k, result in zip(numbers.tolist(), results, strict=True):
+            found[k] = result
+    return found
 
 
 def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Folded]:
     """Best structures; the way back of one long sequence is gone by the CPU."""
     alg = batch.algebra
 
-    def run(piece: _Piece) -> list[Folded]:
+    def run(piece: _Piece) -> Iterable[Folded]:
         piece.launch(fill_spans)
-        n, count = piece.step, len(piece.numbers)
+        n, count, cells = piece.step, len(piece.sizes), piece.cells
         shares = np.full((1, 3 * n + 8), alg.one)
         if piece.alone:
-            with _SLOTS.slot([piece.device]) as slot:
-                cells = piece.cells
-                closed, multi, exterior = (slot.download(f"folding {k}", cells[k]) for k in (0, 2, 4))
-                slot.wait()
-                whole = Intervals(closed, multi, exterior, piece.starts, n)
-                partners, left = np.empty((1, n), np.int32), np.empty((3, n + 2), np.int64)
-                strands = strands_of(piece.strands, 1, alg.one)
-                filled = Filled(batch.rule, alg, batch.loops, strands, whole)
-                walk_kernel(filled, piece.sizes, shares, left, partners)
-                return [Folded(float(whole.exterior[0, 0]), partners[0])]
-        found, left = cuda.device_array((count, n), np.int32), cuda.device_array((count, 3, n + 2), np.int32)
-        walk_sequences.launch(-(-count // WARP), WARP, piece.given, uploaded(shares), left, found)
-        walked = found.copy_to_host()
-        scores = piece.totals().astype(np.float64).tolist()
-        sizes = piece.sizes.tolist()
-        return [Folded(scores[b], walked[b, : sizes[b]]) for b in range(count)]
+            closed, multi, exterior = piece.download(cells.closed, cells.multi, cells.exterior)
+            whole = Intervals(closed, multi, exterior, piece.starts, n)
+            signs, left = np.empty((1, n), np.uint8), np.empty((3, n + 2), np.int64)
+            strands = strands_of(piece.strands, 1, alg.one)
+            filled = Filled(batch.rule, alg, batch.loops, strands, whole)
+            walk_kernel(filled, piece.sizes, shares, left, signs)
+            return [Folded(float(exterior[0, 0]), signs.tobytes().decode())]
+        walked = piece.table("walked", (count, n), np.uint8)
+        left = piece.slot.room("left", (count, 3, n + 2), np.int32)
+        given = piece.given, piece.slot.upload("shares", shares), left, walked
+        walk_sequences.launch(-(-count // WARP), WARP, *given, stream=piece.slot.stream)
+        exterior, signs = piece.download(cells.exterior, walked)
+        # Behind a sequence that is shorter than others there may be anything.
+        text, ends = signs.tobytes().decode("latin-1"), enumerate(piece.sizes.tolist())
+        texts = [text[b * n : b * n + size] for b, size in ends]
+        return list(map(Folded, exterior[:, 0].tolist(), texts))
 
     return _in_pieces(batch, target, 4, run)
 
@@ -153,35 +178,36 @@ def sum_batch(batch: EnsembleBatch, target: CudaTarget) -> list[Summed] | None:
     if batch.logarithms or any(batch.shares):
         return None
 
-    def run(piece: _Piece) -> list[Summed]:
+    def run(piece: _Piece) -> Iterable[Summed]:
         piece.launch(fill_spans)
-        totals, n = piece.totals(), piece.step
+        if batch.probabilities:
+            piece.launch(derive_spans)
+        tables = _pairs_of(piece, batch.probabilities)
+        (exterior,) = piece.download(piece.cells.exterior)
         with np.errstate(divide="ignore"):
-            logarithms = np.log(totals).tolist()
-        if not batch.probabilities:
-            return [Summed(logarithm, *_pairs_of(np.empty(0), 1.0, n), []) for logarithm in logarithms]
-        piece.launch(derive_spans)
-        with _SLOTS.slot([piece.device]) as slot:
-            weights = slot.download("folding 0", piece.cells.closed)
-            slot.wait()
-            told = zip(logarithms, weights, totals, strict=True)
-            return [Summed(logarithm, *_pairs_of(own, total, n), []) for logarithm, own, total in told]
+            logarithms = np.log(exterior[:, 0]).tolist()
+        return [Summed(logarithm, *table, []) for logarithm, table in zip(logarithms, tables, strict=True)]
 
     return _in_pieces(batch, target, 5, run)
 
 
-def _pairs_of(
-    weights: NDArray[np.float64], total: float, step: int
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Pairs by their first bases, and how probable they are, of weights by spans."""
-    with np.errstate(all="ignore"):
-        # What is no number, where sums do not fit, is kept to be noticed.
-        cells = np.flatnonzero(~(weights <= LEAST * total))
-        rows = cells // step
-        first = (cells - rows * step).astype(np.uint16)
-        # By first bases, whose short numbers NumPy sorts by their digits; they are in the order of spans.
-        order = np.argsort(first, kind="stable")
-        pairs = np.empty((cells.size, 2), np.int32)
-        pairs[:, 0] = first[order]
-        pairs[:, 1] = pairs[:, 0] + rows[order] - 1
-        return pairs, weights[cells[order]] / total
+def _pairs_of(piece: _Piece, wanted: bool) -> list[tuple[NDArray[np.int32], NDArray[np.float64]]]:
+    """Pairs of each sequence by their first bases, and how probable they are."""
+    if not wanted:
+        return [(np.empty((0, 2), np.int32), np.empty(0))] * len(piece.sizes)
+    slot, parts = piece.slot, -(-piece.step // LISTED)
+    ends = slot.room("ends", (len(piece.sizes), piece.step, parts), np.int32)
+
+    def list_them(count: int, counting: bool) -> tuple[Any, Any]:
+        pairs, shares = slot.room("pairs", (count, 2), np.int32), slot.room("shares", count, np.float64)
+        known = piece.given, LEAST, counting, ends, pairs, shares
+        list_pairs.launch(-(-ends.size // 256), 256, *known, stream=slot.stream)
+        return pairs, shares
+
+    list_them(1, True)
+    (counts,) = piece.download(ends)
+    edges = np.cumsum(counts, dtype=np.int32).reshape(counts.shape)
+    ends.copy_to_device(edges - counts, stream=slot.stream)
+    found = piece.download(*list_them(max(int(edges[-1, -1, -1]), 1), False))
+    pairs, shares = (one.copy() for one in found)
+    return [(pairs[a:b], shares[a:b]) for a, b in pairwise([0, *edges[:, -1, -1].tolist()])]

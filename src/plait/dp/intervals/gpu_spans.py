@@ -17,6 +17,7 @@ from plait.devices.cuda import cuda, cuda_kernel
 from plait.dp.intervals.loops import (
     BULGE,
     CLOSING,
+    ENDS,
     EXTERIOR,
     GENERIC,
     INWARD,
@@ -31,11 +32,11 @@ from plait.dp.intervals.loops import (
     allowed,
     asymmetry,
     bulge,
+    entry,
     hairpin_weight,
     interior,
     inward,
     inward_row,
-    keep_ends,
     outward,
     outward_row,
     pair_type,
@@ -52,7 +53,7 @@ from plait.dp.intervals.nearest_neighbor import (
     two_stems,
     widen,
 )
-from plait.dp.intervals.rows import RING, Intervals
+from plait.dp.intervals.rows import Intervals
 from plait.dp.intervals.walk import Walk, walk_sequence
 from plait.lang.algebras import PROBABILITY, Probability, SaturatingMaxPlus, choice, extend, is_better
 from plait.lang.compile import by_type_of, shared
@@ -61,18 +62,50 @@ from plait.lang.warps import WARP, shuffle_xor
 
 #: Shortest span that pairs.
 FIRST: Final = SMALLEST_HAIRPIN + 1
-#: Spans that a loop may reach back, a power of two.
-_BACK: Final = 64
-#: Rows of memory, by spans: as those of `plait.dp.intervals.rows`, and then loops by size, M2, R and M.
-_GENERIC_ROWS, _ONE_SIDED_ROWS, _BULGE_ROWS, _TWO_THREE_ROWS = 0, _BACK, 2 * _BACK, 3 * _BACK
-_SUMS: Final = 4 * _BACK
-_TWO: Final = _SUMS + 4 * RING
-_SINGLE: Final = _TWO + 4
-_MULTI: Final = _SINGLE + 4
-ROWS: Final = _MULTI + 4
+#: Rows of memory: loops by size, M2, R and M by spans, and then rings of C as in `plait.dp.intervals.rows`.
+_SUMS, _TWO, _SINGLE, _MULTI, _ENDS = 0, 64, 68, 72, 76
+#: Small loops.
+_SMALL: Final = 7
 #: Shares of two values that a block has room for, each of 32 cells.
 _SHARES: Final = 32
 _SHARES_OF_BLOCK: Final = (2 * _SHARES, WARP)
+_SCORE: Final = np.dtype(np.float32)
+
+
+class InMemory(NamedTuple):
+    """Rows are in the device's memory."""
+
+
+class InBlock(NamedTuple):
+    """Rows of scores of 32 bits are in the memory that a block shares, which has a span at a time."""
+
+
+def _memory(place: Any, given: Any) -> Any:
+    shares = cuda.shared.array(_SHARES_OF_BLOCK, np.float64)
+    return given.rows[0 if given.alone else cuda.blockIdx.x], shares
+
+
+def _shared_memory(place: Any, given: Any) -> Any:
+    return cuda.shared.array(0, _SCORE), cuda.shared.array(_SHARES_OF_BLOCK, _SCORE)
+
+
+def _longer_ring(place: Any) -> int:
+    return 64
+
+
+def _ring(place: Any) -> int:
+    return 32
+
+
+#: Rows of a block, and its shares.
+memory_of = by_type_of({InMemory: _memory, InBlock: _shared_memory})
+#: Spans of a ring, a power of two: what a loop may reach back, if a span is read before any of it is written.
+ring_of = by_type_of({InMemory: _longer_ring, InBlock: _ring})
+
+
+def rows_needed(place: Any) -> int:
+    """Rows of a block."""
+    return _ENDS + ENDS * int(ring_of(place))
 
 
 class SpanCells(NamedTuple):
@@ -93,7 +126,7 @@ class SpanCells(NamedTuple):
 
 
 class SpanDerivatives(NamedTuple):
-    """Derivatives by C, by S, and by X, laid out as `SpanCells`."""
+    """Derivatives by C, by S, and by X, laid out as `SpanCells`; of one element each if nobody wants them."""
 
     closed: Any
     split: Any
@@ -101,7 +134,7 @@ class SpanDerivatives(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """What kernels are given: sequences, `by` for derivatives, memory `rows` (blocks or 1, ROWS, step).
+    """What kernels are given: sequences, `by` for derivatives, memory `rows` (blocks or 1, rows * step).
 
     `alone`: all blocks have one sequence, and wait for each other by `counter`, int64 (1,), zero at first.
     """
@@ -114,6 +147,7 @@ class Spans(NamedTuple):
     cells: Any
     by: Any
     rows: Any
+    place: Any
     counter: Any
     alone: Any
 
@@ -122,7 +156,8 @@ class SpanWork(NamedTuple):
     """A sequence for the warps of a block: this one is number `part` of `parts`, and works on `lane`.
 
     It is the b-th one, of n bases, and its base k is that of the sequence `g` of `Strands` of one sequence.
-    `shares` is shared memory, float64 (2 * _SHARES, 32), which holds scores and sums alike.
+    `rows` and `shares`, (2 * _SHARES, 32), are those of `memory_of`; so many `tiles` of cells have shares at
+    a time. `ones` are the warps to which a hairpin, a multiloop, and loops of two and three fall.
     """
 
     rule: Any
@@ -131,6 +166,7 @@ class SpanWork(NamedTuple):
     strands: Any
     cells: Any
     by: Any
+    place: Any
     rows: Any
     shares: Any
     b: Any
@@ -139,17 +175,29 @@ class SpanWork(NamedTuple):
     part: Any
     parts: Any
     lane: Any
+    tiles: Any
+    ones: Any
 
 
 @shared
 def own_work(given: Any, b: Any) -> Any:
     """The b-th sequence as work of this thread."""
-    shares = cuda.shared.array(_SHARES_OF_BLOCK, np.float64)
+    rows, shares = memory_of(given.place, given)
     thread, warps = cuda.threadIdx.x, cuda.blockDim.x // WARP
-    rows = given.rows[0 if given.alone else cuda.blockIdx.x]
-    known = given.rule, given.alg, given.weights, given.texts, given.cells, given.by, rows, shares
+    known = (
+        given.rule,
+        given.alg,
+        given.weights,
+        given.texts,
+        given.cells,
+        given.by,
+        given.place,
+        rows,
+        shares,
+    )
     where = b, b * given.texts.longest, given.lengths[b], thread // WARP, warps, thread % WARP
-    return SpanWork(*(known + where))
+    # Divisions take as long as a loop of all sizes does: none of them stands behind this line.
+    return SpanWork(*(known + where + (_SHARES // warps, (7 % warps, 8 % warps, 9 % warps))))
 
 
 @shared
@@ -159,8 +207,35 @@ def place(cells: Any, span: Any, i: Any) -> Any:
 
 
 @shared
+def row_at(work: Any, row: Any, i: Any) -> Any:
+    """A value of a row of a block."""
+    return work.rows[np.uint32(row * work.cells.step + i)]
+
+
+@shared
+def set_row(work: Any, row: Any, i: Any, value: Any) -> None:
+    """Write it."""
+    work.rows[np.uint32(row * work.cells.step + i)] = value
+
+
+@shared
+def ring(work: Any, kind: Any, span: Any) -> Any:
+    """The row of C with the ends of a kind of loops, of a span."""
+    spans = ring_of(work.place)
+    return _ENDS + kind * spans + (span & (spans - 1))
+
+
+@shared
+def keep_ends(work: Any, table: Any, row: Any, span: Any, i: Any, value: Any) -> None:
+    """Keep C of a cell with each of the ends of a row of a table, `INWARD` or `OUTWARD`."""
+    for kind in range(ENDS):
+        end = entry(work.weights, table + row * 6 + kind)
+        set_row(work, ring(work, kind, span), i, extend(work.alg, value, end))
+
+
+@shared
 def clear(work: Any, first: Any, blocks: Any) -> None:
-    """Make zero what is read of spans that are too short to pair, and C behind the end of the sequence."""
+    """Make zero what is read of spans that are too short to pair."""
     one, zero, step = OneLane(1), work.alg.zero, work.cells.step
     for tile in range(first * work.parts + work.part, -(-step // WARP), blocks * work.parts):
         i = tile * WARP + work.lane
@@ -168,37 +243,45 @@ def clear(work: Any, first: Any, blocks: Any) -> None:
             for row in range(min(FIRST, step) + 1):
                 store(one, work.cells.closed, work.b, row * step + i, zero)
                 store(one, work.cells.multi, work.b, row * step + i, zero)
-            for row in range(max(FIRST, work.n - i) + 1, step + 1):
-                store(one, work.cells.closed, work.b, row * step + i, zero)
-            for row in range(_TWO, ROWS):
-                store(one, work.rows, row, i, zero)
+            for row in range(_TWO, _ENDS):
+                set_row(work, row, i, zero)
             list_none(work.alg, work, i)
 
 
 @shared
 def add_by_size(work: Any, span: Any, i: Any, way: Any) -> Any:
     """Interior loops by size, as far as they are this warp's, which keeps them; `way` as in `sum_generic`."""
-    rule, alg, weights, rows, j = work.rule, work.alg, work.weights, work.rows, i + span
-    here, last = _SUMS + (span & 3) * RING, _SUMS + ((span - 2 * way) & 3) * RING
+    rule, alg, weights, j = work.rule, work.alg, work.weights, i + span
+    # A loop of u bases takes the place of that of u - 2 within (or around) it.
+    middle = i + (span >> 1)
     largest = min(LARGEST_LOOP, span - SMALLEST_HAIRPIN - 3 if way > 0 else work.n - span - 3)
-    found = alg.zero
-    for u in range(4 + work.part, largest + 1, work.parts):
-        row = _GENERIC_ROWS + ((span - (2 + u) * way) & (_BACK - 1))
+    found, u = alg.zero, 4 + work.part
+    while u <= largest:
+        row, here = ring(work, GENERIC, span - (2 + u) * way), by_size_row(span, u, way)
         left = beyond(work, row, i, j, 3, u - 1, way)
         right = beyond(work, row, i, j, u - 1, 3, way) if u > 4 else alg.zero
-        within = beyond(work, last + u - 2, i, j, 1, 1, way) if u > 5 else alg.zero
+        within = alg.zero
+        if u > 5 and (way > 0 or (i > 0 and j + 1 < work.n)):
+            within = row_at(work, here, middle)
         value = widen(rule, alg, within, left, right, asymmetry(weights, u - 4))
-        store(OneLane(1), rows, here + u, i, value)
+        set_row(work, here, middle, value)
         if u > 5:
             found = close(rule, alg, found, value, interior(weights, u))
+        u += work.parts
     return found
+
+
+@shared
+def by_size_row(span: Any, u: Any, way: Any) -> Any:
+    """The row of loops of u bases, of the spans of their other pair."""
+    return _SUMS + (span & 1) * 32 + ((span - u * way) & 31)
 
 
 @shared
 def beyond(work: Any, row: Any, i: Any, j: Any, left: Any, right: Any, way: Any) -> Any:
     """A value of memory of the cell so many bases within or around a cell, or zero where there is none."""
     if way > 0 or (i >= left and j + right < work.n):
-        return load(OneLane(1), work.rows, row, i + left * way)
+        return row_at(work, row, i + left * way)
     return work.alg.zero
 
 
@@ -211,23 +294,25 @@ def end_weight(weights: Any, row: Any, kind: Any, way: Any) -> Any:
 @shared
 def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any, way: Any) -> Any:
     """Besides, interior loops of one base on one side, of two and three, and longer bulges."""
-    rule, alg, weights, j, back = work.rule, work.alg, work.weights, i + span, _BACK - 1
+    rule, alg, weights, j = work.rule, work.alg, work.weights, i + span
     largest = min(LARGEST_LOOP, span - SMALLEST_HAIRPIN - 3) if way > 0 else LARGEST_LOOP
-    found = alg.zero
-    for k in range(3 + work.part, largest, work.parts):
-        at = _ONE_SIDED_ROWS + ((span - (3 + k) * way) & back)
+    found, k = alg.zero, 3 + work.part
+    while k < largest:
+        at = ring(work, ONE_SIDED, span - (3 + k) * way)
         left, right = beyond(work, at, i, j, 2, k + 1, way), beyond(work, at, i, j, k + 1, 2, way)
         step = extend(alg, interior(weights, k + 1), asymmetry(weights, k - 1))
         found = beside(rule, alg, found, left, right, step)
+        k += work.parts
     total = close(rule, alg, total, found, end_weight(weights, row, ONE_SIDED, way))
-    found = alg.zero
-    for k in range(2 + work.part, largest + 1, work.parts):
-        at = _BULGE_ROWS + ((span - (2 + k) * way) & back)
+    found, k = alg.zero, 2 + work.part
+    while k <= largest:
+        at = ring(work, BULGE, span - (2 + k) * way)
         left, right = beyond(work, at, i, j, 1, k + 1, way), beyond(work, at, i, j, k + 1, 1, way)
         found = beside(rule, alg, found, left, right, bulge(weights, k))
+        k += work.parts
     total = close(rule, alg, total, found, end_weight(weights, row, BULGE, way))
-    if work.part == 9 % work.parts and largest >= 5:
-        at = _TWO_THREE_ROWS + ((span - 7 * way) & back)
+    if work.part == work.ones[2] and largest >= 5:
+        at = ring(work, TWO_THREE, span - 7 * way)
         left, right = beyond(work, at, i, j, 3, 4, way), beyond(work, at, i, j, 4, 3, way)
         loop = extend(alg, interior(weights, 5), asymmetry(weights, 1))
         found = beside(rule, alg, alg.zero, left, right, loop)
@@ -238,26 +323,28 @@ def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any, way: Any) -> 
 @shared
 def add_loops(work: Any, span: Any, i: Any) -> Any:
     """C of a cell, as far as it is this warp's; loops by size are kept whether or not it pairs."""
-    rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
+    rule, alg, weights, strands = work.rule, work.alg, work.weights, work.strands
     one, j, generic = OneLane(1), i + span, add_by_size(work, span, i, 1)
     kind = pair_type(weights, strands, i, j, work.g)
     if not ((kind != 0) & allowed(strands, i, j, work.g)):
         return alg.zero
     row = inward_row(strands, kind, i, j, work.g)
     total = add_beside(work, span, i, row, extend(alg, generic, inward(weights, row, GENERIC)), 1)
-    for t in range(work.part, 7, work.parts):
+    t = work.part
+    while t < _SMALL:
         left, right = small_sides(t)
+        t += work.parts
         p, q = i + 1 + left, j - 1 - right
         if q - p >= FIRST:
             value = load(one, work.cells.closed, work.b, place(work.cells, q - p, p))
             within = pair_type(weights, strands, q, p, work.g)
             loop = small_loop(weights, strands, alg, kind, within, i, j, p, q, work.g)
             total = close(rule, alg, total, value, loop)
-    # Small loops are the first seven warps'.
-    if work.part == 7 % work.parts:
+    # Small loops are the first warps'.
+    if work.part == work.ones[0]:
         total = choice(alg, total, hairpin_weight(weights, strands, alg, row, i, j, work.g))
-    if work.part == 8 % work.parts:
-        behind = load(one, rows, _TWO + ((span - 2) & 3), i + 1)
+    if work.part == work.ones[1]:
+        behind = row_at(work, _TWO + ((span - 2) & 3), i + 1)
         total = close(rule, alg, total, behind, inward(weights, row, CLOSING))
     return total
 
@@ -265,56 +352,49 @@ def add_loops(work: Any, span: Any, i: Any) -> Any:
 @shared
 def small_sides(number: Any) -> Any:
     """Unpaired bases on the left and on the right of a small loop: up to two each, but not none and two."""
-    left = (number + 1) // 3
+    left = (number + 1) * 11 >> 5
     return left, number - 2 * left
 
 
 def _add_listed(alg: Any, work: Any, span: Any, i: Any) -> Any:
     one, cells = OneLane(1), work.cells
-    total = alg.zero
-    for z in range(1 + work.part, load(one, cells.listed, work.b, i) + 1, work.parts):
+    total, z, count = alg.zero, 1 + work.part, load(one, cells.listed, work.b, i)
+    while z <= count:
         m = np.int64(load(one, cells.listed, work.b, z * cells.step + i))
         if m < span - FIRST:
             stem = load(one, cells.stems, work.b, place(cells, m, i))
             rest = load(one, cells.multi, work.b, place(cells, span - m - 1, i + m + 1))
             total = close(work.rule, alg, total, stem, rest)
+        z += work.parts
     return total
 
 
 def _add_all(alg: Any, work: Any, span: Any, i: Any) -> Any:
-    cells, parts = work.cells, work.parts
-    return sum_products(
-        work,
-        (cells.stems, place(cells, FIRST + work.part, i), cells.step * parts),
-        (
-            cells.multi,
-            place(cells, span - FIRST - work.part - 1, i + FIRST + work.part + 1),
-            (1 - cells.step) * parts,
-        ),
-        -(-(span - 2 * FIRST - work.part) // parts),
-    )
+    cells, m = work.cells, FIRST + work.part
+    stems_from = cells.stems, place(cells, m, i), cells.step
+    behind = cells.multi, place(cells, span - m - 1, i + m + 1), 1 - cells.step
+    return sum_products(work, stems_from, behind, m, span - FIRST)
 
 
 @shared
-def sum_products(work: Any, left: Any, right: Any, count: Any) -> Any:
-    """The choice between so many products: tables, first places, and steps from one to the next."""
-    one, rule, alg, at = OneLane(1), work.rule, work.alg, work.b
+def sum_products(work: Any, left: Any, right: Any, m: Any, end: Any) -> Any:
+    """The choice between products from number m on, of each `parts`-th: tables, first places, and steps."""
+    one, rule, alg, at, parts = OneLane(1), work.rule, work.alg, work.b, work.parts
     (a, x, dx), (b, y, dy) = left, right
+    dx, dy = dx * parts, dy * parts
     total, other = alg.zero, alg.zero
     # Eight loads are under way at a time.
-    for _ in range(count >> 2):
+    while m + 3 * parts < end:
         a0, b0 = load(one, a, at, x), load(one, b, at, y)
         a1, b1 = load(one, a, at, x + dx), load(one, b, at, y + dy)
         a2, b2 = load(one, a, at, x + 2 * dx), load(one, b, at, y + 2 * dy)
         a3, b3 = load(one, a, at, x + 3 * dx), load(one, b, at, y + 3 * dy)
         total = close(rule, alg, close(rule, alg, total, a0, b0), a1, b1)
         other = close(rule, alg, close(rule, alg, other, a2, b2), a3, b3)
-        x += 4 * dx
-        y += 4 * dy
-    for _ in range(count & 3 if count > 0 else 0):
+        x, y, m = x + 4 * dx, y + 4 * dy, m + 4 * parts
+    while m < end:
         total = close(rule, alg, total, load(one, a, at, x), load(one, b, at, y))
-        x += dx
-        y += dy
+        x, y, m = x + dx, y + dy, m + parts
     return choice(alg, total, other)
 
 
@@ -347,20 +427,20 @@ list_none = by_type_of({SaturatingMaxPlus: _empty_list, Probability: _no_list})
 
 def _finish_cell(way: Any, work: Any, span: Any, i: Any, share: Any) -> None:
     """Add the shares up, from a number on, and keep what longer spans need."""
-    rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
-    one, cells, j, here = OneLane(1), work.cells, i + span, span & (_BACK - 1)
+    rule, alg, weights, strands = work.rule, work.alg, work.weights, work.strands
+    one, cells, j = OneLane(1), work.cells, i + span
     row = outward_row(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
     value, split = added_up(work, share), added_up(work, _SHARES + share)
     value = times_paired(strands, alg, 0, value, i, j, work.g)
     stem = extend(alg, value, outward(weights, row, STEM))
     store(one, cells.closed, work.b, place(cells, span, i), value)
     store(one, cells.stems, work.b, place(cells, span, i), stem)
-    keep_ends(alg, weights, OUTWARD, row, rows, _BACK, here, i, value)
-    below = load(one, rows, _TWO + ((span - 1) & 3), i + 1)
-    store(one, rows, _TWO + (span & 3), i, two_stems(rule, alg, below, split))
-    shorter = load(one, rows, _SINGLE + ((span - 1) & 3), i)
+    keep_ends(work, OUTWARD, row, span, i, value)
+    below = row_at(work, _TWO + ((span - 1) & 3), i + 1)
+    set_row(work, _TWO + (span & 3), i, two_stems(rule, alg, below, split))
+    shorter = row_at(work, _SINGLE + ((span - 1) & 3), i)
     single = one_stem(rule, alg, shorter, stem)
-    store(one, rows, _SINGLE + (span & 3), i, single)
+    set_row(work, _SINGLE + (span & 3), i, single)
     below = load(one, cells.multi, work.b, place(cells, span - 1, i + 1))
     store(one, cells.multi, work.b, place(cells, span, i), stems(rule, alg, below, split, single))
     others = stems(rule, alg, below, split, one_stem(rule, alg, shorter, alg.zero))
@@ -377,21 +457,6 @@ def added_up(work: Any, share: Any) -> Any:
 
 
 @shared
-def over_block(work: Any, value: Any, row: Any) -> Any:
-    """The choice between the values of all threads of a block; `row` is 0 and 1 in turns."""
-    alg = work.alg
-    for step in (16, 8, 4, 2, 1):
-        value = choice(alg, value, shuffle_xor(value, step))
-    if work.lane == 0:
-        work.shares[row, work.part] = value
-    cuda.syncthreads()
-    found = work.shares[row, work.lane] if work.lane < work.parts else np.float64(alg.zero)
-    for step in (16, 8, 4, 2, 1):
-        found = choice(alg, found, shuffle_xor(found, step))
-    return found
-
-
-@shared
 def outer_weight(work: Any, i: Any, j: Any) -> Any:
     """What a pair adds to what is in no loop."""
     strands, weights = work.strands, work.weights
@@ -400,24 +465,24 @@ def outer_weight(work: Any, i: Any, j: Any) -> Any:
 
 
 @shared
-def sum_ends(work: Any, table: Any, way: Any) -> None:
-    """X of a sequence by one block, or derivatives by X, of which that by X[0] is one."""
+def add_end(work: Any, table: Any, bases: Any, way: Any) -> None:
+    """X of the last so many bases by a warp, or the derivative by X behind the first ones (by X[0] one)."""
     one, rule, alg, cells, n = OneLane(1), work.rule, work.alg, work.cells, work.n
-    thread, threads = work.part * WARP + work.lane, work.parts * WARP
-    total = alg.one
-    if thread == 0:
-        store(one, table, work.b, n if way > 0 else 0, total)
-    cuda.syncthreads()
-    for bases in range(1, n + 1):
-        found = alg.zero
-        for span in range(FIRST + thread, bases, threads):
-            i = n - bases if way > 0 else bases - 1 - span
-            value = load(one, cells.closed, work.b, place(cells, span, i))
-            other = load(one, table, work.b, i + span + 1 if way > 0 else i)
-            found = close(rule, alg, found, value, extend(alg, outer_weight(work, i, i + span), other))
-        total = choice(alg, leave(rule, alg, total), over_block(work, found, bases & 1))
-        if thread == 0:
-            store(one, table, work.b, n - bases if way > 0 else bases, total)
+    found, span = alg.zero, FIRST + work.lane
+    while span < bases:
+        i = n - bases if way > 0 else bases - 1 - span
+        value = load(one, cells.closed, work.b, place(cells, span, i))
+        other = load(one, table, work.b, i + span + 1 if way > 0 else i)
+        found = close(rule, alg, found, value, extend(alg, outer_weight(work, i, i + span), other))
+        span += WARP
+    for step in (16, 8, 4, 2, 1):
+        found = choice(alg, found, shuffle_xor(found, step))
+    if work.lane == 0:
+        here = n - bases if way > 0 else bases
+        total = alg.one
+        if bases > 0:
+            total = choice(alg, leave(rule, alg, load(one, table, work.b, here + way)), found)
+        store(one, table, work.b, here, total)
 
 
 @shared
@@ -431,22 +496,22 @@ def add_around(work: Any, span: Any, i: Any) -> Any:
     row = outward_row(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
     total = add_beside(work, span, i, row, extend(alg, generic, outward(weights, row, GENERIC)), -1)
     inner = pair_type(weights, strands, j, i, work.g)
-    for t in range(work.part, 7, work.parts):
+    t = work.part
+    while t < _SMALL:
         left, right = small_sides(t)
+        t += work.parts
         p, q = i - 1 - left, j + 1 + right
         if p >= 0 and q < n:
             value = load(one, work.by.closed, work.b, place(cells, q - p, p))
             outer = pair_type(weights, strands, p, q, work.g)
             loop = small_loop(weights, strands, alg, outer, inner, p, q, i, j, work.g)
             total = close(rule, alg, total, value, loop)
-    behind = sum_products(
-        work,
-        (work.by.split, place(cells, span + 1 + FIRST + work.part, i), cells.step * work.parts),
-        (cells.multi, place(cells, FIRST + work.part, j + 1), cells.step * work.parts),
-        -(-(n - 1 - j - FIRST - work.part) // work.parts),
-    )
+    m = FIRST + work.part
+    splits = work.by.split, place(cells, span + 1 + m, i), cells.step
+    after = cells.multi, place(cells, m, j + 1), cells.step
+    behind = sum_products(work, splits, after, m, n - 1 - j)
     total = close(rule, alg, total, behind, outward(weights, row, STEM))
-    if work.part == 7 % work.parts:
+    if work.part == work.ones[0]:
         before = extend(alg, load(one, work.by.exterior, work.b, i), outward(weights, row, EXTERIOR))
         total = close(rule, alg, total, before, load(one, cells.exterior, work.b, j + 1))
     return total
@@ -455,35 +520,32 @@ def add_around(work: Any, span: Any, i: Any) -> Any:
 @shared
 def add_before(work: Any, span: Any, i: Any) -> Any:
     """The derivative by M of a cell, as far as it comes from S and is this warp's."""
-    cells, m, step = work.cells, FIRST + work.part, (work.cells.step - 1) * work.parts
-    return sum_products(
-        work,
-        (cells.stems, place(cells, m, i - 1 - m), step),
-        (work.by.split, place(cells, span + 1 + m, i - 1 - m), step),
-        -(-(i - m) // work.parts),
-    )
+    cells, m = work.cells, FIRST + work.part
+    before = cells.stems, place(cells, m, i - 1 - m), cells.step - 1
+    splits = work.by.split, place(cells, span + 1 + m, i - 1 - m), cells.step - 1
+    return sum_products(work, before, splits, m, i)
 
 
 def _finish_around(way: Any, work: Any, span: Any, i: Any, share: Any) -> None:
     """Add the shares up, from a number on, and keep what is needed; weights of pairs take the place of C."""
-    rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
+    rule, alg, weights, strands = work.rule, work.alg, work.weights, work.strands
     one, cells, n, j = OneLane(1), work.cells, work.n, i + span
     total, by_multi = added_up(work, share), added_up(work, _SHARES + share)
     here, after = span & 3, (span + 1) & 3
     by_two = alg.zero
     if i > 0:
-        by_multi = close(rule, alg, by_multi, load(one, rows, _MULTI + after, i - 1), rule.unpaired)
-        by_two = extend(alg, load(one, rows, _TWO + after, i - 1), rule.unpaired)
+        by_multi = close(rule, alg, by_multi, row_at(work, _MULTI + after, i - 1), rule.unpaired)
+        by_two = extend(alg, row_at(work, _TWO + after, i - 1), rule.unpaired)
         if j + 1 < n:
             kind = pair_type(weights, strands, i - 1, j + 1, work.g)
             closing = inward(weights, inward_row(strands, kind, i - 1, j + 1, work.g), CLOSING)
             around = load(one, work.by.closed, work.b, place(cells, span + 2, i - 1))
             by_two = close(rule, alg, by_two, around, closing)
-    longer = load(one, rows, _SINGLE + after, i) if j + 1 < n else alg.zero
+    longer = row_at(work, _SINGLE + after, i) if j + 1 < n else alg.zero
     single = one_stem(rule, alg, longer, by_multi)
-    store(one, rows, _MULTI + here, i, by_multi)
-    store(one, rows, _TWO + here, i, by_two)
-    store(one, rows, _SINGLE + here, i, single)
+    set_row(work, _MULTI + here, i, by_multi)
+    set_row(work, _TWO + here, i, by_two)
+    set_row(work, _SINGLE + here, i, single)
     store(one, work.by.split, work.b, place(cells, span, i), choice(alg, by_multi, by_two))
     value, kind = (
         load(one, cells.closed, work.b, place(cells, span, i)),
@@ -495,8 +557,7 @@ def _finish_around(way: Any, work: Any, span: Any, i: Any, share: Any) -> None:
     store(one, cells.closed, work.b, place(cells, span, i), extend(alg, value, total))
     total = times_paired(strands, alg, 0, total, i, j, work.g)
     store(one, work.by.closed, work.b, place(cells, span, i), total)
-    row, here = inward_row(strands, kind, i, j, work.g), span & (_BACK - 1)
-    keep_ends(alg, weights, INWARD, row, rows, _BACK, here, i, total)
+    keep_ends(work, INWARD, inward_row(strands, kind, i, j, work.g), span, i, total)
 
 
 class Inside(NamedTuple):
@@ -523,22 +584,24 @@ finish = by_type_of({Inside: _finish_cell, Around: _finish_around})
 @shared
 def do_span(way: Any, work: Any, span: Any, first: Any, blocks: Any) -> None:
     """All cells of a span: those of every so many-th tile, beginning with `first`, are this block's."""
-    end, each = work.n - span, _SHARES // work.parts
-    tiles = -(-end // WARP)
-    for some in range(first, tiles, blocks * each):
-        for tile in range(min(each, -(-(tiles - some) // blocks))):
-            i = (some + tile * blocks) * WARP + work.lane
+    end, some = work.n - span, first
+    while some * WARP < end:
+        tile, i, step = 0, some * WARP + work.lane, blocks * WARP
+        while tile < work.tiles and i - work.lane < end:
             if i < end:
                 share = tile * work.parts + work.part
                 found, other = shares_of(way, work, span, i)
                 work.shares[share, work.lane] = found
                 work.shares[_SHARES + share, work.lane] = other
+            tile, i = tile + 1, i + step
         cuda.syncthreads()
-        for tile in range(work.part, each, work.parts):
-            i = (some + tile * blocks) * WARP + work.lane
+        tile, i = work.part, (some + work.part * blocks) * WARP + work.lane
+        while tile < work.tiles and i - work.lane < end:
             if i < end:
                 finish(way, work, span, i, tile * work.parts)
+            tile, i = tile + work.parts, i + work.parts * step
         cuda.syncthreads()
+        some += blocks * work.tiles
 
 
 @shared
@@ -569,9 +632,10 @@ def _examples() -> list[tuple[Any, ...]]:
         texts = Strands(octets, words, table, table, one, one)
         cells = SpanCells(table, table, table, words, table, long, one)
         by = SpanDerivatives(table, table, table)
-        rows = np.full((1, 1, 1), zero)
+        rows = np.full((1, 1), zero)
         rule = NearestNeighbor(zero, zero)
-        found.append((Spans(rule, alg, weights, texts, long, cells, by, rows, long, one),))
+        places = (InBlock(), InMemory()) if zero.itemsize == 4 else (InMemory(),)
+        found += [(Spans(rule, alg, weights, texts, long, cells, by, rows, at, long, one),) for at in places]
     return found
 
 
@@ -584,41 +648,76 @@ def fill_spans(given: Any) -> None:
         work = own_work(given, b)
         clear(work, first, each)
         cuda.syncthreads()
-        for span in range(FIRST, work.n):
+        # Of several blocks, the last has no cells.
+        others = max(each - 1, 1)
+        for span in range(work.n + 1):
             wait_for_blocks(given.counter, each)
-            do_span(Inside(), work, span, first, each)
-        wait_for_blocks(given.counter, each)
-        if first == 0:
-            sum_ends(work, work.cells.exterior, 1)
+            # It takes shorter spans alone.
+            if first == each - 1:
+                if work.part == 0:
+                    add_end(work, work.cells.exterior, span, 1)
+                if work.part == work.parts - 1 and work.by.closed.shape[1] > 1:
+                    add_end(work, work.by.exterior, span, -1)
+            if FIRST <= span < work.n and first < others:
+                do_span(Inside(), work, span, first, others)
         cuda.syncthreads()
 
 
-@cuda_kernel(lambda: _examples()[1:], max_registers=128)
+@cuda_kernel(lambda: _examples()[2:], max_registers=128)
 def derive_spans(given: Any) -> None:
     """Derivatives, and weights of pairs in place of C, of what `fill_spans` has worked out."""
     block, blocks = cuda.blockIdx.x, cuda.gridDim.x
     first, each = (block, blocks) if given.alone else (0, 1)
     for b in range(0 if given.alone else block, given.lengths.size, blocks):
         work = own_work(given, b)
-        if first == 0:
-            sum_ends(work, work.by.exterior, -1)
-        cuda.syncthreads()
         for span in range(work.n - 1, FIRST - 1, -1):
             wait_for_blocks(given.counter, each)
             do_span(Around(), work, span, first, each)
 
 
+def _list_examples() -> list[tuple[Any, ...]]:
+    counts = np.zeros((1, 1, 1), np.int32)
+    return [(_examples()[2][0], 0.0, True, counts, counts[0], np.zeros(1))]
+
+
+#: Spans of which pairs are listed by a thread.
+LISTED: Final = 64
+
+
+@cuda_kernel(_list_examples)
+def list_pairs(given: Any, least: Any, counting: Any, ends: Any, pairs: Any, probabilities: Any) -> None:
+    """Pairs that are not less probable, by first bases and then by spans, of weights in the place of C.
+
+    `ends`, int32 (sequences, step, parts): where those of each base and of some spans begin; if they are only
+    counted, how many there are.
+    """
+    one, cells, x = OneLane(1), given.cells, cuda.grid(1)
+    rest, i = x // cells.step, x % cells.step
+    b, part = rest // ends.shape[2], rest % ends.shape[2]
+    if b < given.lengths.size:
+        total, at = load(one, cells.exterior, b, 0), 0 if counting else ends[b, i, part]
+        for span in range(max(FIRST, part * LISTED), min(given.lengths[b] - i, (part + 1) * LISTED)):
+            value = load(one, cells.closed, b, place(cells, span, i))
+            # What is no number, where sums do not fit, is kept to be noticed.
+            if not value <= least * total:
+                if not counting:
+                    pairs[at, 0], pairs[at, 1], probabilities[at] = i, i + span, value / total
+                at += 1
+        if counting:
+            ends[b, i, part] = at
+
+
 def _walk_examples() -> list[tuple[Any, ...]]:
     shares, left = np.zeros((1, 1), np.float32), np.zeros((1, 3, 1), np.int32)
-    return [(*_examples()[0], shares, left, left[0])]
+    return [(*_examples()[0], shares, left, np.zeros((1, 1), np.uint8))]
 
 
 @cuda_kernel(_walk_examples)
-def walk_sequences(given: Any, shares: Any, left: Any, partners: Any) -> None:
+def walk_sequences(given: Any, shares: Any, left: Any, signs: Any) -> None:
     """A best structure of each sequence, by a thread; `left`, int32 (sequences, 3, n + 2)."""
     b, texts, cells = cuda.grid(1), given.texts, given.cells
     if b < given.lengths.size:
         closed, multi, exterior = cells.closed[b : b + 1], cells.multi[b : b + 1], cells.exterior[b : b + 1]
         kept = Intervals(closed, multi, exterior, cells.starts, cells.step)
         known = given.rule, given.alg, given.weights, texts, kept, shares, left[b], b * texts.longest, 0
-        walk_sequence(Walk(*known), given.lengths[b], partners[b : b + 1])
+        walk_sequence(Walk(*known), given.lengths[b], signs[b : b + 1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,16 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.target import Problem, Target, interpreted, over_threads
-from plait.dp.intervals.outside import Outside, outside_kernel, pairs_kernel
+from plait.dp.intervals.outside import outside_kernel, pairs_kernel
 from plait.dp.intervals.rows import EDGE, Candidates, EveryStem, Filled, Part, Sweep, fill_kernel
-from plait.dp.intervals.tables import Room, Strand, cells_kept
+from plait.dp.intervals.tables import Room, Strand, cells_kept, lay_codes
 from plait.dp.intervals.walk import fold_kernel, walk_kernel
+from plait.lang.compile import bound
 from plait.lang.lanes import host_lanes, lanes_of
 
 R = TypeVar("R")
 
 #: Sequences of up to so many bases are worked on in lanes, one in each: of more, tables leave the cache.
 _SHORT: Final = 160
+#: What each thread has for these, from one call to the next.
+_HELD: Final = threading.local()
 #: Cells that are worth the start of a GPU which was not asked for by name.
 _WORTH: Final = 1 << 26
 #: Pairs that are less probable are left out.
@@ -35,6 +39,8 @@ _LONG: Final = 2000
 #: Columns that are worth a thread of their own, and those of which the working memory stays in the cache.
 _PART, _CACHED = 400, 3000
 _MOST_PARTS: Final = 8
+#: Pairs of a base that there is room for at first.
+_LISTED: Final = 32
 #: Rows after which the columns behind may go on.
 _PART_ROWS: Final = 96
 
@@ -85,19 +91,19 @@ class EnsembleBatch(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """Best score, and the partner of every base or -1, int32 (n,)."""
+    """Best score, and a structure that has it, in brackets."""
 
     score: float
-    partners: NDArray[np.int32]
+    structure: str
 
 
 class Summed(NamedTuple):
-    """Logarithm of the sum, pairs int32 (pairs, 2), their probabilities, and partners of drawn structures."""
+    """Logarithm of the sum, pairs int32 (pairs, 2), their probabilities, and structures that were drawn."""
 
     logarithm: float
     pairs: NDArray[np.int32]
     probabilities: NDArray[np.float64]
-    drawn: list[NDArray[np.int32]]
+    drawn: list[str]
 
 
 class _Kernels(NamedTuple):
@@ -142,12 +148,13 @@ def _in_groups(
     short = [k for k in order if strands[k].codes.size <= _SHORT] if width > 1 else []
     work = [short[at : at + width] for at in range(0, len(short), width)]
     work += [[k] for k in order[len(short) :]]
-    mine = threading.local()
+    longer = threading.local()
 
     def one(numbers: list[int]) -> list[R]:
-        if not hasattr(mine, "room"):
-            mine.room = Room()
-        return run(mine.room, numbers, width if len(numbers) > 1 else 1, max(1, threads // len(work)))
+        held = _HELD if strands[numbers[-1]].codes.size <= _SHORT else longer
+        if not hasattr(held, "room"):
+            held.room = Room()
+        return run(held.room, numbers, width if len(numbers) > 1 else 1, max(1, threads // len(work)))
 
     found: dict[int, R] = {}
     # The largest first: rooms need not grow, and no thread is left with them at the end.
@@ -164,19 +171,37 @@ def _fold(kernels: Callable[[], _Kernels], batch: FoldBatch, target: Target) -> 
 
     def run(room: Room, numbers: list[int], group: int, threads: int) -> list[Folded]:
         mine = [batch.strands[k] for k in numbers]
-        sweep = room.sweep(lanes, Candidates(), batch, mine, group)
-        longest = sweep.strands.longest
-        lengths = np.array([strand.codes.size for strand in mine] + [0] * (group - len(mine)), np.int64)
-        partners, left = np.empty((group, longest), np.int32), np.empty((3, longest + 2), np.int64)
+        sizes = [strand.codes.size for strand in mine]
+        longest = max(sizes)
+
+        def laid_out() -> Any:
+            sweep = room.sweep(lanes, Candidates(), batch, mine, group)
+            shares, left = np.full((1, 3 * longest + 8), alg.one), np.empty((3, longest + 2), np.int64)
+            more = np.zeros(group, np.int64), shares, left, np.empty((group, longest), np.uint8)
+            return sweep, more, bound(fold, sweep, *more)
+
+        sweep, more, call = room.again(_same(fold, batch, mine, longest, group), laid_out)
+        lengths, *_, signs = more
+        lengths[: len(sizes)], lengths[len(sizes) :] = sizes, 0
+        lay_codes(sweep.strands.codes, mine, group)
         with _followed(sweep.kept.exterior, group, alg.zero):
             parts = min(max(min(threads, longest // _PART), longest // _CACHED), _MOST_PARTS)
             if group == 1 and parts > 1:
-                sweep = _fold_in_parts(fold, room, sweep, parts, threads)
-            fold(sweep, lengths, np.full((1, 3 * longest + 8), alg.one), left, partners)
-        scores = sweep.kept.exterior[0].tolist()
-        return [Folded(scores[g], partners[g, : lengths[g]]) for g in range(len(mine))]
+                fold(_fold_in_parts(fold, room, sweep, parts, threads), *more)
+            else:
+                call()
+        texts = zip(signs, sizes, sweep.kept.exterior[0].tolist(), strict=False)
+        return [Folded(score, row[:size].tobytes().decode()) for row, size, score in texts]
 
     return _in_groups(batch.strands, lanes.width, target.threads, run)
+
+
+def _same(kernel: Any, batch: Any, strands: Sequence[Strand], longest: int, group: int) -> Any:
+    """What is the same where arguments laid out serve again, if they may at all."""
+    if longest > _SHORT or any(known is not None for one in strands for known in one[1:]):
+        return None
+    # What has been laid out holds both, so that no other has their numbers.
+    return kernel, id(batch.loops), id(batch.rule), longest, group
 
 
 def _fold_in_parts(fold: Any, room: Room, sweep: Sweep, count: int, threads: int) -> Sweep:
@@ -187,7 +212,7 @@ def _fold_in_parts(fold: Any, room: Room, sweep: Sweep, count: int, threads: int
     n, zero, nothing = sweep.strands.longest, sweep.alg.zero, np.empty(0, np.int64)
     parts = room.parts(n, count, zero)
     ready = [threading.Semaphore(0) for _ in parts]
-    way_back = np.empty((1, 0), type(zero)), np.empty((3, 0), np.int64), np.empty((1, 0), np.int32)
+    way_back = np.empty((1, 0), type(zero)), np.empty((3, 0), np.int64), np.empty((1, 0), np.uint8)
     edges = range(n, 0, -_PART_ROWS)
 
     def work(part: Part) -> None:
@@ -209,61 +234,90 @@ def _fold_in_parts(fold: Any, room: Room, sweep: Sweep, count: int, threads: int
 
 
 def _sum(kernels: Callable[[], _Kernels], batch: EnsembleBatch, target: Target) -> list[Summed]:
-    _, fill, outside, list_pairs, walk, _, lanes = kernels()
+    _, fill, derivatives, list_pairs, walk, _, lanes = kernels()
     alg = batch.algebra
     if batch.logarithms:
         lanes = lanes_of(1)
 
     def run(room: Room, numbers: list[int], group: int, threads: int) -> list[Summed]:
-        sizes = [batch.strands[k].codes.size for k in numbers]
-        sweep = room.sweep(lanes, EveryStem(), batch, [batch.strands[k] for k in numbers], group)
-        kept, derivatives = sweep.kept, None
+        mine = [batch.strands[k] for k in numbers]
+        longest = max(strand.codes.size for strand in mine)
+
+        def laid_out() -> Any:
+            sweep = room.sweep(lanes, EveryStem(), batch, mine, group)
+            outside = room.outside(sweep.kept, alg.zero) if batch.probabilities else None
+            if outside is None:
+                return sweep, outside, bound(fill, sweep), None, None
+            sweep = sweep._replace(outside=outside)
+            listing = _listing(list_pairs, room, sweep, _LISTED * longest * group, batch.logarithms)
+            # Before there are derivatives, sums are the same for all who want them.
+            return sweep, outside, bound(fill, sweep._replace(outside=())), bound(derivatives, sweep), listing
+
+        key = _same((fill, batch.probabilities), batch, mine, longest, group)
+        sweep, outside, call, derive, listing = room.again(key, laid_out)
+        kept = sweep.kept
+        lay_codes(sweep.strands.codes, mine, group)
         with _followed(kept.exterior, group, alg.zero):
-            fill(sweep)
-        if batch.probabilities:
-            derivatives = room.outside(kept, alg.zero)
-            sums = kept.exterior[0, :group]
+            call()
+        sums = kept.exterior[0, :group]
+        tables = [(np.empty((0, 2), np.int32), np.empty(0))] * group
+        if outside is not None:
+            for table in outside:
+                table[...] = alg.zero
             with np.errstate(divide="ignore"):
-                derivatives.exterior[0, :group] = -sums if batch.logarithms else 1 / sums
-            with _followed(derivatives.exterior, group, alg.zero):
-                outside(sweep._replace(outside=derivatives))
+                outside.exterior[0, :group] = -sums if batch.logarithms else 1 / sums
+            with _followed(outside.exterior, group, alg.zero):
+                derive()
+            while (count := int(listing.run())) > listing.values.size:
+                listing = _listing(list_pairs, room, sweep, count, batch.logarithms)
+            tables = _pairs_of(listing, count, batch.logarithms)
+        with np.errstate(divide="ignore"):
+            logarithms = (sums if batch.logarithms else np.log(sums)).tolist()
         found = []
-        tables = _pairs_of(list_pairs, kept, derivatives, group, batch.logarithms)
         for g, k in enumerate(numbers):
-            drawn = [_draw(walk, sweep.filled, (sizes[g], g), share) for share in batch.shares[k]]
-            total = kept.exterior[0, g]
-            with np.errstate(divide="ignore"):
-                logarithm = float(total if batch.logarithms else np.log(total))
-            found.append(Summed(logarithm, *tables[g], drawn))
+            size = batch.strands[k].codes.size
+            drawn = [_draw(walk, sweep.filled, (size, g), share) for share in batch.shares[k]]
+            found.append(Summed(logarithms[g], *tables[g], drawn))
         return found
 
     return _in_groups(batch.strands, lanes.width, target.threads, run)
 
 
-def _draw(walk: Any, filled: Filled, which: tuple[int, int], share: NDArray[np.float64]) -> NDArray[np.int32]:
+def _draw(walk: Any, filled: Filled, which: tuple[int, int], share: NDArray[np.float64]) -> str:
     """A structure of the g-th sequence, of n bases."""
     (n, g), strands = which, filled.strands
     lengths = np.zeros(strands.group, np.int64)
     lengths[g] = n
-    partners = np.empty((strands.group, strands.longest), np.int32)
-    walk(filled, lengths, share.reshape(1, -1), np.empty((3, strands.longest + 2), np.int64), partners)
-    return partners[g, :n].copy()
+    signs = np.empty((strands.group, strands.longest), np.uint8)
+    walk(filled, lengths, share.reshape(1, -1), np.empty((3, strands.longest + 2), np.int64), signs)
+    return signs[g, :n].tobytes().decode()
+
+
+class _Listing(NamedTuple):
+    """What lists pairs and gives their number, what it writes, and where those of each sequence end."""
+
+    run: Callable[[], int]
+    pairs: NDArray[np.int32]
+    values: NDArray[np.float64]
+    ends: NDArray[np.int64]
+
+
+def _listing(list_pairs: Any, room: Room, sweep: Sweep, most: int, logarithms: bool) -> _Listing:
+    least, ends = math.log(LEAST) if logarithms else LEAST, np.empty(sweep.strands.group, np.int64)
+    pairs, values = room.taken("pairs", (most, 2), np.int32(0)), room.taken("p", (most,), np.float64(0))
+    known = sweep.alg, sweep.kept, sweep.outside, least, ends, pairs, values
+    return _Listing(bound(list_pairs, *known), pairs, values, ends)
 
 
 def _pairs_of(
-    list_pairs: Any, kept: Any, derivatives: Outside | None, group: int, logarithms: bool
+    listing: _Listing, count: int, logarithms: bool
 ) -> list[tuple[NDArray[np.int32], NDArray[np.float64]]]:
     """Pairs of every sequence, and how probable each is."""
-    if derivatives is None:
-        return [(np.empty((0, 2), np.int32), np.empty(0))] * group
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = np.exp(kept.closed + derivatives.closed) if logarithms else kept.closed * derivatives.closed
-    # What is no number, where sums do not fit, is kept to be noticed.
-    count = found.size - int(np.count_nonzero(found <= LEAST))
-    pairs, values, ends = np.empty((count, 2), np.int32), np.empty(count), np.empty(group, np.int64)
-    list_pairs(found, kept.starts, group, LEAST, ends, pairs, values)
-    edges = [0, *ends.tolist()]
-    return [(pairs[a:b], values[a:b]) for a, b in pairwise(edges)]
+    pairs, values = listing.pairs[:count].copy(), listing.values[:count].copy()
+    if logarithms:
+        with np.errstate(over="ignore"):
+            np.exp(values, out=values)
+    return [(pairs[a:b], values[a:b]) for a, b in pairwise([0, *listing.ends.tolist()])]
 
 
 def _worth(batch: FoldBatch | EnsembleBatch) -> bool:

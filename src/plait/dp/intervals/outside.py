@@ -199,16 +199,20 @@ def around_small_loop(reverse: Any, so_far: Any, i: Any, j: Any, p: Any, q: Any,
 
 
 @kernel
-def pairs_kernel(found: Any, starts: Any, group: Any, least: Any, ends: Any, pairs: Any, values: Any) -> None:
-    """List cells above `least`, or no numbers, by sequence and row; `ends`, int64 (group,), of each's."""
-    n, at = starts.size - 2, 0
-    for g in range(group):
+def pairs_kernel(alg: Any, kept: Any, outside: Any, least: Any, ends: Any, pairs: Any, values: Any) -> int:
+    """List weights of pairs above `least`, or no numbers, by sequence and row, while there is room; how many.
+
+    `ends`, int64 (group,): where those of each end.
+    """
+    n, at = kept.starts.size - 2, 0
+    for g in range(kept.step):
         for i in range(n):
             for j in range(i + SMALLEST_HAIRPIN + 1, n):
-                value = found[0, starts[i] + j * group + g]
+                x = kept.starts[i] + j * kept.step + g
+                value = extend(alg, kept.closed[0, x], outside.closed[0, x])
                 if not value <= least:
-                    pairs[at, 0] = i
-                    pairs[at, 1] = j
-                    values[at] = value
+                    if at < values.size:
+                        pairs[at, 0], pairs[at, 1], values[at] = i, j, value
                     at += 1
         ends[g] = at
+    return at

@@ -29,7 +29,7 @@ from plait.dp.intervals.loops import (
 )
 from plait.dp.intervals.rows import Candidates, fill_kernel
 from plait.dp.intervals.tables import Room, Strand
-from plait.dp.intervals.walk import around, closed_at, multi_at
+from plait.dp.intervals.walk import CLOSED, OPENING, UNPAIRED, around, closed_at, multi_at
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import host_lanes, lanes_of
 
@@ -105,7 +105,7 @@ def suboptimal_kernel(search: Any, signs: Any, structures: Any, scores: Any) -> 
         else:
             kind, i, j = nodes[0, node], nodes[1, node], nodes[2, node]
             if kind == _CLOSED:
-                signs[i], signs[j] = 40, 41
+                signs[i], signs[j] = OPENING, CLOSED
                 more = complete_pair(search, at, i, j)
             elif kind == _MULTI:
                 more = complete_multi(search, at, i, j)
@@ -113,7 +113,7 @@ def suboptimal_kernel(search: Any, signs: Any, structures: Any, scores: Any) -> 
                 more = complete_exterior(search, at, i, j)
             if not more:
                 if kind == _CLOSED:
-                    signs[i], signs[j] = 46, 46
+                    signs[i], signs[j] = UNPAIRED, UNPAIRED
                 depth[0] = at - 1
     return count
 
@@ -261,7 +261,7 @@ def _suboptimal(definitions: bool, batch: SuboptimalBatch, target: Target) -> li
         nodes[:, 0] = _EXTERIOR, 0, n, -1
         levels[:, 0] = 0 if n else -1, 0, -1, -1, 1
         reached, least = np.full(levels.shape[1], best), np.array([best - batch.below])
-        depth, signs = np.zeros(1, np.int64), np.full(n, ord("."), np.uint8)
+        depth, signs = np.zeros(1, np.int64), np.full(n, UNPAIRED, np.uint8)
         state = Search(*sweep.filled, nodes, levels, reached, depth, least, 0, 0)
         found = Suboptimal(np.empty(0), np.empty((0, n), np.uint8), True)
         while depth[0] >= 0:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ from plait.dp.intervals.rows import (
     Sweep,
 )
 
+T = TypeVar("T")
+
 #: Bytes of a line of the cache.
 _LINE = 64
 
@@ -46,32 +48,48 @@ def strands_of(sequences: Sequence[Strand], group: int, one: Any, *, apart: bool
 
     A sequence by itself begins where `longest` bases of each before it end.
     """
+    _, *others = zip(*sequences, strict=True) if sequences else ((),) * 4
     longest = max((strand.codes.size for strand in sequences), default=0)
     # A small loop around is looked for up to three bases behind the last.
     size = longest + 4
 
-    def laid_out(known: list[Any], rows: int, nothing: Any, first: int = 0) -> NDArray[Any]:
-        if all(one is None for one in known):
+    def laid_out(known: Sequence[Any], rows: int, nothing: Any) -> NDArray[Any]:
+        if set(map(type, known)) <= {type(None)}:
             return filled((rows, 0), nothing)
         table = filled((rows, group, size) if apart else (rows, size, group), nothing)
         by_sequence = table if apart else table.swapaxes(1, 2)
         for g, one in enumerate(known):
             if one is not None:
-                by_sequence[:, g, first : first + one.shape[-1]] = one
+                by_sequence[:, g, : one.shape[-1]] = one
         return table.reshape(rows, -1)
 
-    partners = [strand.partners for strand in sequences]
-    if any(one is not None for one in partners):
-        anything = np.array([[0], [longest]], np.int32)
-        partners = [np.repeat(anything, longest, axis=1) if one is None else one for one in partners]
+    codes = np.empty((1, group * size), np.int8)
+    lay_codes(codes, sequences, 0 if apart else group)
+    partners: Sequence[Any]
+    partners, stacked, paired = others
+    if set(map(type, partners)) > {type(None)}:
+        anything = np.repeat(np.array([[0], [longest]], np.int32), longest, axis=1)
+        partners = [anything if one is None else one for one in partners]
     return Strands(
-        laid_out([strand.codes for strand in sequences], 1, np.int8(BEYOND), 1),
+        codes,
         laid_out(partners, 2, np.int32(0)),
-        laid_out([strand.stacked for strand in sequences], 1, one),
-        laid_out([strand.paired for strand in sequences], 2, one),
+        laid_out(stacked, 1, one),
+        laid_out(paired, 2, one),
         1 if apart else group,
         size if apart else longest,
     )
+
+
+def lay_codes(codes: NDArray[np.int8], sequences: Sequence[Strand], group: int) -> None:
+    """Write letters of sequences as those of `Strands`, so many side by side, or each by itself (0)."""
+    codes[...] = BEYOND
+    if group:
+        for row, one in zip(codes.reshape(-1, group).T, sequences, strict=False):
+            row[1 : 1 + one.codes.size] = one.codes
+    elif sequences:
+        rows, sizes = codes.reshape(len(sequences), -1)[:, 1:], [one.codes.size for one in sequences]
+        inside = np.arange(rows.shape[1]) < np.array(sizes)[:, None]
+        rows[inside] = np.concatenate([one.codes for one in sequences])
 
 
 def filled(shape: tuple[int, ...], value: Any) -> NDArray[Any]:
@@ -103,6 +121,15 @@ class Room:
 
     def __init__(self) -> None:
         self._arrays: dict[str, NDArray[Any]] = {}
+        self._made: tuple[Any, Any] = (None, None)
+
+    def again(self, key: Any, make: Callable[[], T]) -> T:
+        """What was made last if it was for the same, since what is made next may be the same memory."""
+        if key is None or self._made[0] != key:
+            self._made = None, None
+            self._made = key, make()
+        found: T = self._made[1]
+        return found
 
     def taken(self, name: str, shape: tuple[int, ...], value: Any) -> NDArray[Any]:
         """An array of values of any algebra, with anything in it; the next one may be the same memory."""
@@ -137,9 +164,9 @@ class Room:
         return Intervals(closed, multi, exterior, starts, group)
 
     def outside(self, kept: Intervals, zero: Any) -> Outside:
-        """Derivatives by C, M and X."""
+        """Derivatives by C, M and X, to be made zero."""
         names = zip(("by closed", "by multi", "by exterior"), kept, strict=False)
-        return Outside(*(self.filled(name, table.shape, zero) for name, table in names))
+        return Outside(*(self.taken(name, table.shape, zero) for name, table in names))
 
     def sweep(self, lanes: Any, choose: Any, batch: Any, strands: Sequence[Strand], group: int) -> Sweep:
         """What up to `group` sequences of a batch are worked out from."""

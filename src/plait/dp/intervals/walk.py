@@ -29,6 +29,8 @@ from plait.dp.intervals.rows import fill
 from plait.lang.algebras import extend
 from plait.lang.compile import kernel, shared
 
+#: Signs of bases: unpaired, the first of a pair, and the last.
+UNPAIRED, OPENING, CLOSED = 46, 40, 41
 #: What is still to be gone back from: structures whose ends pair, and those of a stem or more.
 _CLOSED, _MULTI = 0, 1
 
@@ -48,36 +50,36 @@ class Walk(NamedTuple):
 
 
 @kernel
-def walk_kernel(filled: Any, lengths: Any, shares: Any, left: Any, partners: Any) -> None:
-    """Structures of all sequences: `partners`, int32 (group, n), of every base, or -1."""
-    walk_all(filled, lengths, shares, left, partners)
+def walk_kernel(filled: Any, lengths: Any, shares: Any, left: Any, signs: Any) -> None:
+    """Structures of all sequences, in brackets: `signs`, uint8 (group, n)."""
+    walk_all(filled, lengths, shares, left, signs)
 
 
 @kernel
-def fold_kernel(given: Any, lengths: Any, shares: Any, left: Any, partners: Any) -> None:
+def fold_kernel(given: Any, lengths: Any, shares: Any, left: Any, signs: Any) -> None:
     """Best structures of a `Sweep`, there and back: of short ones, calls take as long as the work.
 
     Without `lengths`, a part is worked out; with them, the way back follows.
     """
     fill(given)
     if lengths.size > 0:
-        walk_all(given, lengths, shares, left, partners)
+        walk_all(given, lengths, shares, left, signs)
 
 
 @shared
-def walk_all(filled: Any, lengths: Any, shares: Any, left: Any, partners: Any) -> None:
+def walk_all(filled: Any, lengths: Any, shares: Any, left: Any, signs: Any) -> None:
     """As `walk_kernel`."""
     rule, alg, weights, strands, kept = filled.rule, filled.alg, filled.weights, filled.strands, filled.kept
     for g in range(strands.group):
-        walk_sequence(Walk(rule, alg, weights, strands, kept, shares, left, g, g), lengths[g], partners)
+        walk_sequence(Walk(rule, alg, weights, strands, kept, shares, left, g, g), lengths[g], signs)
 
 
 @shared
-def walk_sequence(walk: Any, n: Any, partners: Any) -> None:
+def walk_sequence(walk: Any, n: Any, signs: Any) -> None:
     """The structure of one sequence of n bases."""
     left = walk.left
-    for k in range(partners.shape[1]):
-        partners[walk.lane, k] = -1
+    for k in range(n):
+        signs[walk.lane, k] = UNPAIRED
     step = 0
     i = 0
     while i < n:
@@ -87,20 +89,19 @@ def walk_sequence(walk: Any, n: Any, partners: Any) -> None:
             i += 1
             continue
         left[0, 0], left[1, 0], left[2, 0] = _CLOSED, i, k
-        step = walk_back(walk, partners, step)
+        step = walk_back(walk, signs, step)
         i = k + 1
 
 
 @shared
-def walk_back(walk: Any, partners: Any, step: Any) -> Any:
+def walk_back(walk: Any, signs: Any, step: Any) -> Any:
     """Go back from the pair that is left, and give the number of the next step."""
     left, top = walk.left, 1
     while top > 0:
         top -= 1
         kind, i, j = left[0, top], left[1, top], left[2, top]
         if kind == _CLOSED:
-            partners[walk.lane, i] = j
-            partners[walk.lane, j] = i
+            signs[walk.lane, i], signs[walk.lane, j] = OPENING, CLOSED
             top = from_closed(walk, i, j, step, top)
         else:
             top = from_multi(walk, i, j, step, top)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,8 @@ from plait.vdj.model.junctions import (
 from plait.vdj.model.recombination_model import RecombinationModel, stationary_distribution
 
 _Floats = NDArray[np.float64]
+#: What is assumed of misread nucleotides, as of `Expectation`.
+ErrorRate: TypeAlias = float | Literal["fit"] | None
 #: Steps of the search for a Markov chain, and the gain per symbol below which it ends.
 _MOST_ROUNDS: Final = 100
 _SMALLEST_GAIN: Final = 1e-13
@@ -56,6 +59,8 @@ class Evidence(NamedTuple):
         As in `plait.vdj.model.RecombinationModel`; steps count all N nucleotides but the first ones.
     vd_first, dj_first
         float64 (4,): first N nucleotides, those from which insertions are built.
+    errors
+        float64 (1,): misread nucleotides, of all that were read; 0 where there are none by assumption.
     """
 
     p_v: _Floats
@@ -69,10 +74,11 @@ class Evidence(NamedTuple):
     dj_steps: _Floats
     vd_first: _Floats
     dj_first: _Floats
+    errors: _Floats
 
 
 def most_probable_model(
-    old: RecombinationModel, seen: Evidence, *, pseudocount: float = 0.0
+    old: RecombinationModel, seen: Evidence, *, pseudocount: float = 0.0, error_rate: float = 0.0
 ) -> RecombinationModel:
     """The model under which the choices counted in `seen` are most probable: the M step of EM.
 
@@ -93,8 +99,8 @@ def most_probable_model(
         steps = f"{side}_steps"
         numbers = getattr(seen, steps), getattr(seen, f"{side}_first")
         tables[steps] = most_probable_steps(tables[steps], getattr(old, steps), *numbers, pseudocount)
-    # Junctions are taken as they are; whatever the errors of another model's reads were, these have none.
-    return replace(old, error_rate=0.0, **tables)
+    # Whatever the errors of another model's reads were, these have their own rate.
+    return replace(old, error_rate=error_rate, **tables)
 
 
 def most_probable_steps(
@@ -171,9 +177,12 @@ class Counting(ABC):
     methods are as of `empty`.
     """
 
-    def __init__(self, model: RecombinationModel, shapes: ModelShapes) -> None:
+    def __init__(
+        self, model: RecombinationModel, shapes: ModelShapes, error_rate: float | None = None
+    ) -> None:
         self._model = model
         self._shapes = shapes
+        self._error_rate = error_rate
         self.weights = part_weights(model, shapes)
         self.chain = weighted_chain(model, shapes)
         self._memory: deque[_Memory] = deque()
@@ -296,7 +305,8 @@ class Counting(ABC):
                 memory = other if other.kind == kind and other.longest >= longest else None
         if memory is None:
             room = -(-longest // _GRAIN) * _GRAIN
-            scratch = make_scratch(self.chain, parts, room, plain=plain)
+            rate = self._error_rate
+            scratch = make_scratch(self.chain, parts, room, plain=plain, error_rate=rate)
             memory = _Memory(kind, room, scratch, self._adjoint(scratch))
         yield memory.scratch, memory.adjoint
         self._memory.append(memory)
@@ -318,6 +328,7 @@ class CountingWithD(Counting):
             right_length=np.zeros_like(chain.right_length),
             left_step=np.zeros((20, PADDING)),
             right_step=np.zeros((20, PADDING)),
+            errors=np.zeros(1),
         )
 
     def _flat(self, counts: ChainCounts) -> tuple[NDArray[Any], ...]:
@@ -350,6 +361,7 @@ class CountingWithD(Counting):
             dj_steps=right_step[:16].reshape(4, 4),
             vd_first=left_step[16:],
             dj_first=right_step[16:],
+            errors=counts.errors.copy(),
         )
 
 
@@ -363,6 +375,7 @@ class CountingPairs(Counting):
             j=np.zeros_like(self.chain.j.weight),
             length=np.zeros(self._model.p_vd_length.size),
             step=np.zeros((5, 4)),
+            errors=np.zeros(1),
         )
 
     def _flat(self, counts: PairCounts) -> tuple[NDArray[Any], ...]:
@@ -391,12 +404,13 @@ class CountingPairs(Counting):
             dj_steps=np.zeros((4, 4)),
             vd_first=counts.step[4].copy(),
             dj_first=np.zeros(4),
+            errors=counts.errors.copy(),
         )
 
 
-def counting_of(model: RecombinationModel, shapes: ModelShapes) -> Counting:
+def counting_of(model: RecombinationModel, shapes: ModelShapes, error_rate: float | None = None) -> Counting:
     """What counts choices under a model; `shapes` are the trees of its genes."""
-    return CountingWithD(model, shapes) if model.d else CountingPairs(model, shapes)
+    return (CountingWithD if model.d else CountingPairs)(model, shapes, error_rate)
 
 
 def _table(like: _Floats, place: Sequence[NDArray[np.int64]], numbers: _Floats) -> _Floats:
@@ -435,6 +449,9 @@ class Expectation:
         Pieces worked on at a time; by default those of the settings.
     shapes
         Trees of the genes, where they are known: those of any model with the same genes.
+    error_rate
+        How probable it is that a nucleotide was misread, as each of the others alike: a number, or ``"fit"``
+        for that of `model`, which the most probable one then follows; None where junctions are as they were.
 
     Attributes
     ----------
@@ -445,14 +462,22 @@ class Expectation:
     """
 
     def __init__(
-        self, model: RecombinationModel, threads: int | None = None, *, shapes: ModelShapes | None = None
+        self,
+        model: RecombinationModel,
+        threads: int | None = None,
+        *,
+        shapes: ModelShapes | None = None,
+        error_rate: ErrorRate = None,
     ) -> None:
         self._model = model
+        self._error_rate = error_rate
         self.shapes = model_shapes(model) if shapes is None else shapes
         self._executor = LocalExecutor(threads)
-        self._counting = counting_of(model, self.shapes)
+        rate = model.error_rate if error_rate == "fit" else error_rate
+        self._counting = counting_of(model, self.shapes, rate)
         self._counts = self._counting.empty()
         self._log = 0.0
+        self._nucleotides = 0
         self.junctions = 0
         self.impossible = 0
 
@@ -476,6 +501,7 @@ class Expectation:
                 total += part
             made = found > 0
             self._log += float((np.log(found[made]) * shares[first:last][made]).sum())
+            self._nucleotides += int((texts.length * times)[first:last][made].sum())
             self.junctions += int(times[first:last][made].sum())
             self.impossible += int(times[first:last][~made].sum())
 
@@ -494,7 +520,7 @@ class Expectation:
         return {
             **{name: table.copy() for name, table in self._counts._asdict().items()},
             "log_likelihood": np.array([self._log]),
-            "junctions": np.array([self.junctions, self.impossible]),
+            "junctions": np.array([self.junctions, self.impossible, self._nucleotides]),
             "model": np.array([int(self._model.digest, 16)], np.uint64),
         }
 
@@ -527,7 +553,7 @@ class Expectation:
             )
         self._counts = type(self._counts)(*(counts[name].copy() for name in self._counts._fields))
         self._log = float(counts["log_likelihood"][0])
-        self.junctions, self.impossible = (int(number) for number in counts["junctions"])
+        self.junctions, self.impossible, self._nucleotides = map(int, counts["junctions"])
 
     def evidence(self) -> Evidence:
         """Expected numbers of all choices."""
@@ -541,7 +567,102 @@ class Expectation:
         pseudocount
             Added to the number of every possible choice.
         """
-        return most_probable_model(self._model, self.evidence(), pseudocount=pseudocount)
+        seen, rate = self.evidence(), self._error_rate or 0.0
+        if rate == "fit":
+            rate = float(seen.errors[0]) / max(self._nucleotides, 1)
+        return most_probable_model(self._model, seen, pseudocount=pseudocount, error_rate=rate)
+
+
+def scaled(table: _Floats, *axes: int) -> _Floats:
+    """With sums of 1 along some axes; what is all zero stays so."""
+    total = table.sum(axis=axes, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: _Floats = np.where(total > 0, table / total, 0.0)
+    return found
+
+
+@dataclass(slots=True)
+class Steps:
+    """Which model is tried after which: two steps of EM, then one that goes on in their direction (SQUAREM).
+
+    R. Varadhan and C. Roland, Scand. J. Stat. 35, 335-353 (2008), third step length, of square roots of
+    probabilities. Where the longer step has explained junctions no better than the two before it, it is
+    taken back. `first` is the model before both steps, `safe` what EM made of the second one, while a longer
+    step is tried; `base` the mean log-likelihood of the model of which EM made the next one, None after a
+    longer step, `floor` the objective that such a step has to reach.
+    """
+
+    first: RecombinationModel | None = None
+    safe: RecombinationModel | None = None
+    base: float | None = None
+    floor: float = 0.0
+
+    def next(
+        self, model: RecombinationModel, expected: Expectation, pseudocount: float, *, longer: bool
+    ) -> RecombinationModel:
+        """The model to try after `model`, of which `expected` is known; a longer one only if it may be."""
+        updated, mean = expected.model(pseudocount=pseudocount), expected.log_likelihood()
+        objective = mean
+        if pseudocount:
+            objective += pseudocount / expected.junctions * _log_prior(model)
+        safe, self.safe = self.safe, None
+        if safe is not None:
+            self.base = mean if objective >= self.floor else self.base
+            return updated if objective >= self.floor else safe
+        self.base = mean
+        if self.first is None or not longer:
+            self.first = model if longer else None
+            return updated
+        found = _further(self.first, model, updated)
+        self.first = None
+        if found is None:
+            return updated
+        self.safe, self.floor = updated, objective
+        return found
+
+    def gain(self, mean: float) -> float:
+        """By how much a step of EM has raised the mean log-likelihood; infinite after another one."""
+        return math.inf if self.base is None or self.safe is not None else mean - self.base
+
+
+def _log_prior(model: RecombinationModel) -> float:
+    """Sum of the logarithms of all probabilities above zero."""
+    return sum(float(np.log(t[t > 0]).sum()) for t in (getattr(model, n) for n in model.distributions()))
+
+
+def _weights(model: RecombinationModel) -> dict[str, _Floats]:
+    """How often each distribution of a table is drawn from, in a shape that fits the table."""
+    p_d, p_j = (model.p_dj.sum(axis=axes) for axes in ((0, 2), (0, 1)))
+    share = {"p_v_deletions": model.p_v[:, None], "p_j_deletions": p_j[:, None] / len(model.p_dj)}
+    if len(model.p_dj) > 1:
+        share["p_dj"] = model.p_v[:, None, None]
+    if model.d:
+        share["p_d_deletions"] = p_d[:, None, None]
+    return share
+
+
+def _further(
+    first: RecombinationModel, second: RecombinationModel, third: RecombinationModel
+) -> RecombinationModel | None:
+    """From where two steps of EM began, so far in their direction as their bend allows; None if not further.
+
+    What is possible after both steps stays so.
+    """
+    axes, share = third.distributions(), _weights(third)
+    moved = bent = 0.0
+    roots = {name: [np.sqrt(getattr(m, name)) for m in (first, second, third)] for name in axes}
+    for name, (a, b, c) in roots.items():
+        weight = share.get(name, np.ones(1))
+        moved += float((weight * (b - a) ** 2).sum())
+        bent += float((weight * (c - 2 * b + a) ** 2).sum())
+    if not bent > 0 or moved <= bent:
+        return None
+    length = math.sqrt(moved / bent)
+    tables: dict[str, Any] = {}
+    for name, (a, b, c) in roots.items():
+        far = np.maximum(a + 2 * length * (b - a) + length**2 * (c - 2 * b + a), 0.1 * c)
+        tables[name] = scaled(far**2, *axes[name])
+    return replace(third, **tables)
 
 
 #: Junctions that a thread takes at a time.

@@ -33,7 +33,7 @@ from plait.formats.layouts import AUTO, LayoutChoice
 from plait.run.executor import LocalExecutor
 from plait.settings import package_digest
 from plait.vdj.model.evidence import EvidenceChoice, EvidenceFile, collect_evidence, open_evidence, read_as
-from plait.vdj.model.expectations import Evidence, Expectation
+from plait.vdj.model.expectations import ErrorRate, Evidence, Expectation, Steps, scaled
 from plait.vdj.model.igor import check_igor_names
 from plait.vdj.model.inference_tables import inference_answers, write_inference_tables
 from plait.vdj.model.junctions import JunctionEncoder, JunctionTable, model_shapes
@@ -98,13 +98,13 @@ def uniform_model(
     of_v, of_d, of_j = _possible_deletions(model)
     return replace(
         model,
-        p_v=_scaled(v, 0),
-        p_dj=_scaled(p_dj, 1, 2),
-        p_v_deletions=_scaled(of_v, 1),
-        p_j_deletions=_scaled(of_j, 1),
-        p_d_deletions=_scaled(of_d, 1, 2) if model.d else of_d,
-        p_vd_length=_scaled(np.ones_like(model.p_vd_length), 0),
-        p_dj_length=_scaled(np.ones_like(model.p_dj_length), 0),
+        p_v=scaled(v, 0),
+        p_dj=scaled(p_dj, 1, 2),
+        p_v_deletions=scaled(of_v, 1),
+        p_j_deletions=scaled(of_j, 1),
+        p_d_deletions=scaled(of_d, 1, 2) if model.d else of_d,
+        p_vd_length=scaled(np.ones_like(model.p_vd_length), 0),
+        p_dj_length=scaled(np.ones_like(model.p_dj_length), 0),
         vd_steps=np.full((4, 4), 0.25),
         dj_steps=np.full((4, 4), 0.25),
     )
@@ -140,11 +140,11 @@ def observable_model(model: RecombinationModel, *, functional: bool = True) -> R
     p_dj = model.p_dj * d[:, None] * j
     return replace(
         model,
-        p_v=_scaled(model.p_v * v * (p_dj.sum(axis=(1, 2)) if len(p_dj) > 1 else 1.0), 0),
-        p_dj=_scaled(p_dj, 1, 2),
-        p_v_deletions=_scaled(of_v, 1),
-        p_j_deletions=_scaled(of_j, 1),
-        p_d_deletions=_scaled(of_d, 1, 2) if model.d else of_d,
+        p_v=scaled(model.p_v * v * (p_dj.sum(axis=(1, 2)) if len(p_dj) > 1 else 1.0), 0),
+        p_dj=scaled(p_dj, 1, 2),
+        p_v_deletions=scaled(of_v, 1),
+        p_j_deletions=scaled(of_j, 1),
+        p_d_deletions=scaled(of_d, 1, 2) if model.d else of_d,
     )
 
 
@@ -161,98 +161,6 @@ def _possible_deletions(model: RecombinationModel) -> tuple[_Floats, _Floats, _F
     return found[0], found[1], found[2]
 
 
-def _scaled(table: _Floats, *axes: int) -> _Floats:
-    """With sums of 1 along some axes; what is all zero stays so."""
-    total = table.sum(axis=axes, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found: _Floats = np.where(total > 0, table / total, 0.0)
-    return found
-
-
-@dataclass(slots=True)
-class Steps:
-    """Which model is tried after which: two steps of EM, then one that goes on in their direction (SQUAREM).
-
-    R. Varadhan and C. Roland, Scand. J. Stat. 35, 335-353 (2008), third step length, of square roots of
-    probabilities. Where the longer step has explained junctions no better than the two before it, it is
-    taken back. `first` is the model before both steps, `safe` what EM made of the second one, while a longer
-    step is tried; `base` the mean log-likelihood of the model of which EM made the next one, None after a
-    longer step, `floor` the objective that such a step has to reach.
-    """
-
-    first: RecombinationModel | None = None
-    safe: RecombinationModel | None = None
-    base: float | None = None
-    floor: float = 0.0
-
-    def next(
-        self, model: RecombinationModel, expected: Expectation, pseudocount: float, *, longer: bool
-    ) -> RecombinationModel:
-        """The model to try after `model`, of which `expected` is known; a longer one only if it may be."""
-        updated, mean = expected.model(pseudocount=pseudocount), expected.log_likelihood()
-        objective = mean
-        if pseudocount:
-            objective += pseudocount / expected.junctions * _log_prior(model)
-        safe, self.safe = self.safe, None
-        if safe is not None:
-            self.base = mean if objective >= self.floor else self.base
-            return updated if objective >= self.floor else safe
-        self.base = mean
-        if self.first is None or not longer:
-            self.first = model if longer else None
-            return updated
-        found = _further(self.first, model, updated)
-        self.first = None
-        if found is None:
-            return updated
-        self.safe, self.floor = updated, objective
-        return found
-
-    def gain(self, mean: float) -> float:
-        """By how much a step of EM has raised the mean log-likelihood; infinite after another one."""
-        return math.inf if self.base is None or self.safe is not None else mean - self.base
-
-
-def _log_prior(model: RecombinationModel) -> float:
-    """Sum of the logarithms of all probabilities above zero."""
-    return sum(float(np.log(t[t > 0]).sum()) for t in (getattr(model, n) for n in model.distributions()))
-
-
-def _weights(model: RecombinationModel) -> dict[str, _Floats]:
-    """How often each distribution of a table is drawn from, in a shape that fits the table."""
-    p_d, p_j = (model.p_dj.sum(axis=axes) for axes in ((0, 2), (0, 1)))
-    share = {"p_v_deletions": model.p_v[:, None], "p_j_deletions": p_j[:, None] / len(model.p_dj)}
-    if len(model.p_dj) > 1:
-        share["p_dj"] = model.p_v[:, None, None]
-    if model.d:
-        share["p_d_deletions"] = p_d[:, None, None]
-    return share
-
-
-def _further(
-    first: RecombinationModel, second: RecombinationModel, third: RecombinationModel
-) -> RecombinationModel | None:
-    """From where two steps of EM began, so far in their direction as their bend allows; None if not further.
-
-    What is possible after both steps stays so.
-    """
-    axes, share = third.distributions(), _weights(third)
-    moved = bent = 0.0
-    roots = {name: [np.sqrt(getattr(m, name)) for m in (first, second, third)] for name in axes}
-    for name, (a, b, c) in roots.items():
-        weight = share.get(name, np.ones(1))
-        moved += float((weight * (b - a) ** 2).sum())
-        bent += float((weight * (c - 2 * b + a) ** 2).sum())
-    if not bent > 0 or moved <= bent:
-        return None
-    length = math.sqrt(moved / bent)
-    tables: dict[str, Any] = {}
-    for name, (a, b, c) in roots.items():
-        far = np.maximum(a + 2 * length * (b - a) + length**2 * (c - 2 * b + a), 0.1 * c)
-        tables[name] = _scaled(far**2, *axes[name])
-    return replace(third, **tables)
-
-
 def infer_model(
     start: RecombinationModel,
     supply: Supply,
@@ -261,6 +169,7 @@ def infer_model(
     tolerance: float = 1e-5,
     pseudocount: float = 0.0,
     accelerate: bool = True,
+    error_rate: ErrorRate = None,
     threads: int | None = None,
     progress: Callable[[Iteration], object] | None = None,
 ) -> RecombinationModel:
@@ -284,6 +193,9 @@ def infer_model(
     accelerate
         Whether each third iteration tries to go further in the direction of the two before it (SQUAREM),
         which needs fewer iterations for the same model.
+    error_rate
+        How probable it is that a nucleotide of a junction was misread, as each of the others alike: a number,
+        or ``"fit"`` to find it together with the model; None if junctions are as they were.
     threads
         Pieces worked on at a time; no result depends on it.
     progress
@@ -299,9 +211,9 @@ def infer_model(
             raise InvalidInput(name, found=value, expected="a number of at least 0")
     in_range("iterations", iterations, 1)
     shapes = model_shapes(start)
-    model, steps = start, Steps()
+    model, steps = _with_errors(start, error_rate), Steps()
     for number in range(1, iterations + 1):
-        expected = Expectation(model, threads, shapes=shapes)
+        expected = Expectation(model, threads, shapes=shapes, error_rate=error_rate)
         for parts, texts in supply():
             expected.add(parts, texts)
         if not expected.junctions:
@@ -320,6 +232,22 @@ def infer_model(
     return model
 
 
+#: Where the search for an error rate begins, if the first model does not say.
+_FIRST_RATE: Final = 0.01
+
+
+def _with_errors(start: RecombinationModel, error_rate: ErrorRate) -> RecombinationModel:
+    """The model to begin with; InvalidInput if the rate is none."""
+    if error_rate == "fit":
+        return replace(start, error_rate=start.error_rate or _FIRST_RATE)
+    if error_rate is not None and not 0 <= error_rate < _HIGHEST_RATE:
+        expected = f"fit, or a number from 0 to below {_HIGHEST_RATE}"
+        raise InvalidInput("error_rate", found=error_rate, expected=expected)
+    return replace(start, error_rate=error_rate or 0.0)
+
+
+#: Nucleotides that are misread so often tell nothing.
+_HIGHEST_RATE: Final = 0.75
 _MARKER: Final = "plait-inference.json"
 _EXPECTED: Final = "the state of an inference that was stopped"
 _KIND: Final = "plait inference"
@@ -330,7 +258,7 @@ _OF_ITERATIONS: Final = ("iteration", "log_likelihood", "junctions", "impossible
 _COUNTS: Final = ("rows_by_kind", "left_out", "unknown_calls")
 _LARGEST: Final = 1e18
 #: Tables of a model that inference changes.
-_TABLES: Final = tuple(name for name in Evidence._fields if not name.endswith("first"))
+_TABLES: Final = tuple(name for name in Evidence._fields if name != "errors" and not name.endswith("first"))
 
 
 class InferenceFolder:
@@ -430,7 +358,7 @@ class StateStore:
             f"{which}.{name}": getattr(model, name)
             for which, model in models.items()
             if model is not None
-            for name in _TABLES
+            for name in (*_TABLES, "error_rate")
         }
         arrays |= {f"counts.{name}": table for name, table in state.counts.items()}
         packed = io.BytesIO()
@@ -450,7 +378,11 @@ class StateStore:
             _check_facts(facts)
             with np.load(io.BytesIO(batch["arrays"][0].as_py()), allow_pickle=False) as arrays:
                 models = {
-                    which: replace(start, **{name: arrays[f"{which}.{name}"] for name in _TABLES})
+                    which: replace(
+                        start,
+                        error_rate=float(arrays[f"{which}.error_rate"]),
+                        **{name: arrays[f"{which}.{name}"] for name in _TABLES},
+                    )
                     for which in ("model", "first", "safe")
                     if which == "model" or f"{which}.{_TABLES[0]}" in arrays.files
                 }
@@ -528,7 +460,7 @@ class InferenceRun:
     """Iterations over the evidence, beginning with the model `start`.
 
     `threads` pieces are worked on at a time; `pseudocount` is added to the expected number of every possible
-    choice; `accelerate`: whether longer steps are tried.
+    choice; `accelerate`: whether longer steps are tried; `error_rate` as of `Expectation`.
     """
 
     start: RecombinationModel
@@ -537,6 +469,7 @@ class InferenceRun:
     threads: int
     pseudocount: float
     accelerate: bool
+    error_rate: ErrorRate
     progress: Callable[[InferenceProgress], object]
     _iteration: int = 0
     _log: float | None = None
@@ -568,7 +501,9 @@ class InferenceRun:
                 history = state.history
                 before = history[-1]["log_likelihood"] if history else None
                 self._iteration, self._log = len(history) + 1, before
-                expected = Expectation(state.model, self.threads, shapes=first.shapes)
+                expected = Expectation(
+                    state.model, self.threads, shapes=first.shapes, error_rate=self.error_rate
+                )
                 if state.counts:
                     expected.restore(state.counts)
                 self._pass(file, encoder, expected, state)
@@ -684,6 +619,7 @@ def infer_files(
     tolerance: float = 1e-5,
     pseudocount: float = 0.0,
     accelerate: bool = True,
+    error_rate: ErrorRate = None,
     threads: int | None = None,
     resume: bool = False,
     force: bool = False,
@@ -720,6 +656,8 @@ def infer_files(
         impossible because few junctions did not show it.
     accelerate
         Whether each third iteration tries to go further in the direction of the two before it (SQUAREM).
+    error_rate
+        How probable it is that a nucleotide was misread, as of `infer_model`.
     threads
         Pieces worked on at a time.
     resume
@@ -739,6 +677,7 @@ def infer_files(
     """
     _check(inputs, iterations, tolerance, pseudocount)
     check_igor_names(start)
+    start = _with_errors(start, error_rate)
     wanted = choice or EvidenceChoice()
     executor = LocalExecutor(threads)
     opened = open_evidence(inputs, wanted, layout)
@@ -748,10 +687,11 @@ def infer_files(
         folder.check_replaceable(resume=resume, force=force)
         settings: dict[str, object] = {"layout": read_as(opened), "iterations": iterations}
         settings |= {"tolerance": tolerance, "pseudocount": pseudocount, "accelerate": accelerate}
+        if error_rate is not None:
+            settings["error_rate"] = error_rate
         store = folder.begin(_key(opened, start, wanted, settings), resume=resume)
-        run = InferenceRun(
-            start, folder, store, executor.threads, pseudocount, accelerate, progress or (lambda state: None)
-        )
+        told = progress or (lambda state: None)
+        run = InferenceRun(start, folder, store, executor.threads, pseudocount, accelerate, error_rate, told)
         state = store.get(start)
         if state is None:
             collected = collect_evidence(
@@ -895,4 +835,5 @@ def _facts(
         "impossible": last["impossible"],
         "history": list(state.history),
         "entropies": entropies(state.model),
+        **({"error_rate": state.model.error_rate} if "error_rate" in settings else {}),
     }

@@ -276,6 +276,10 @@ def _of_fit(facts: Mapping[str, Any]) -> dict[str, Any]:
         text += "It is a maximum near which the search began; others are possible, and not known."
     else:
         text += "More --iterations would change the model."
+    rate = facts.get("error_rate")
+    if rate is not None:
+        how = "found with the model" if facts["parameters"]["error_rate"] == "fit" else "as given"
+        text += f" Of 10,000 nucleotides of junctions {10_000 * rate:.1f} were misread, {how}."
     return {
         "headline": headline,
         "text": text,
@@ -353,10 +357,13 @@ def _limits(facts: Mapping[str, Any]) -> dict[str, Any]:
     left = {reason: n for reason, n in facts["left_out"].items() if reason.startswith("unknown")}
     text = (
         "Standard errors take choices as if they had been seen; what is not known of how a junction was made "
-        "comes on top, and repertoires differ by more than chance. A sequencing error in a junction is taken "
-        "for an insertion or a deletion. Genes whose part of a junction is the same cannot be told apart by "
-        "junctions, only by calls. "
+        "comes on top, and repertoires differ by more than chance. "
     )
+    if facts.get("error_rate") is None:
+        text += "A sequencing error in a junction is taken for an insertion or a deletion. "
+    else:
+        text += "Errors are taken to fall on all nucleotides alike. "
+    text += "Genes whose part of a junction is the same cannot be told apart by junctions, only by calls. "
     if facts["parameters"]["calls"] == "use":
         text += "Calls are believed: a wrong one counts for the wrong gene. "
     else:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.alphabets import AMINO_ACID_OF_MASKS, GENETIC_CODE, IUPAC_MASK, encode
-from plait.dp.chain.graphs import CodedJunctions, GraphParts, PathGraph, TextGraph, taken
+from plait.dp.chain.graphs import CodedJunctions, GraphParts, PathGraph, ReadGraph, TextGraph, taken
 from plait.dp.chain.insertions import Insertion
 from plait.dp.chain.tables import EndTrees
 from plait.dp.chain.weigh import PairScratch, WeightedChain, WeightedScratch
@@ -399,10 +399,18 @@ def _depth(tree: EndTrees) -> int:
 
 
 def make_scratch(
-    chain: WeightedChain, parts: GraphParts, longest: int, *, plain: bool = False
+    chain: WeightedChain,
+    parts: GraphParts,
+    longest: int,
+    *,
+    plain: bool = False,
+    error_rate: float | None = None,
 ) -> WeightedScratch | PairScratch:
-    """Memory for texts of up to `longest` codes; `plain` if every code stands for a single symbol."""
-    nodes = 2 + longest * int(parts.nodes.max())
+    """Memory for texts of up to `longest` codes; `plain` if every code stands for a single symbol.
+
+    With an `error_rate` plain texts are what was read of others, with so many wrong symbols a symbol.
+    """
+    nodes = 2 + longest * (int(parts.nodes.max()) if error_rate is None else 4)
     inner = int(parts.before_first.max(initial=0))
     edges = 1 + longest * (inner + int(parts.entries.max()) * max(int(parts.exits.max()), 1))
     contexts = chain.j.weight.shape[1]
@@ -410,8 +418,13 @@ def make_scratch(
     left, right = (padded(_depth(tree) + 1) for tree in (chain.v, chain.j))
     widest = max(int(parts.entries.max()), int(parts.exits.max()), 4)
     deepest = int(parts.place.max()) * longest + 1
-    graph = PathGraph(np.zeros(nodes, np.uint8)) if plain else _text_graph(nodes, edges)
-
+    graph: PathGraph | ReadGraph | TextGraph
+    if error_rate is not None:
+        rate = np.array([1.0 - error_rate, error_rate / 3.0])
+        read, way = np.zeros(longest + 1, np.uint8), np.zeros((longest + 1, 2))
+        graph = ReadGraph(np.zeros(nodes, np.uint8), read, rate, way)
+    else:
+        graph = PathGraph(np.zeros(nodes, np.uint8)) if plain else _text_graph(nodes, edges)
     stack = np.zeros((deepest * widest + 8, 2), np.int64)
 
     def zeros(columns: int) -> NDArray[Any]:

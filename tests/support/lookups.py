@@ -1,4 +1,4 @@
-"""Lookups in a block of neighbourhoods, as reference: automata, a scan, binary search, perfect hashing.
+"""Lookups in a block of neighbourhoods, for comparison: automata, a scan, binary search, perfect hashing.
 
 They answer which words of one length are within some errors of a query. `plait map` uses none of them: exact
 pieces are consecutive entries of its index. They are here, tested with the vectors of their source (T. T.
@@ -20,6 +20,19 @@ from plait.errors import InvalidInput
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import population
 from plait.mapping.genome import CODE_OF_BYTE
+
+__all__ = [
+    "PerfectHash",
+    "automaton_errors",
+    "automaton_step",
+    "ball",
+    "binary_search_kernel",
+    "edge_of",
+    "jenkins",
+    "probe_kernel",
+    "scan_kernel",
+    "words_of_texts",
+]
 
 #: What an automaton takes for an occurrence: anywhere in the word, beginning where it begins, or without
 #: gaps.
