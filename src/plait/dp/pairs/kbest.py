@@ -37,7 +37,7 @@ from plait.lang.compile import kernel, shared
 #: keep a value of an edge takes the time in which so many cells are swept.
 _TILE_ROWS: Final = 128
 _TILE_COLUMNS: Final = 2048
-_SWEPT_PER_KEPT: Final = 64
+_SWEPT_PER_KEPT: Final = 16
 #: Parts of a region whose tiles are cut again that are likely to be looked into.
 _FEW: Final = 4
 #: Rows and columns of what one call of a thread sweeps.
