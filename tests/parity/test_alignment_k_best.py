@@ -148,7 +148,9 @@ def test_parts_of_the_matrix_need_no_numba(monkeypatch: pytest.MonkeyPatch) -> N
         raise AssertionError("only Numba can call that")
 
     monkeypatch.setattr(compile._Kernel, "_through_numba", refuse)
-    cut_into((128, 64, 1 << 10, 1 << 30), monkeypatch)
+    cut_into((16, 64, 1 << 10, 1 << 30), monkeypatch)
+    # Several tiles in a visit, and several visits.
+    monkeypatch.setattr(kbest, "_SWEPT_PER_KEPT", 1)
     monkeypatch.setattr(kbest, "_VISITED_SIDE", 256)
     assert aligner.best_of_pair(batch, asked) == whole
 
