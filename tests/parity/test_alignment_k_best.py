@@ -22,6 +22,7 @@ from plait.align.settings import SeveralBest
 from plait.dp.pairs import kbest
 from plait.dp.pairs.tiles import LongPair
 from plait.errors import InvalidInput, Unsupported
+from plait.lang import compile
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 #: Rows and columns of tiles, cells of which all values are looked at, and bytes of edges.
@@ -133,6 +134,25 @@ def test_the_first_is_that_of_align() -> None:
     wanted = align(query, target, mode="local")
     assert local_best(query, target, 1, disjoint=True)[0] == wanted
     assert local_best(query, target, 1)[0].score == wanted.score
+
+
+def test_parts_of_the_matrix_need_no_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Visits of some of the tiles take the code that is kept on disk, as the visit of all does."""
+    rng = np.random.default_rng(4)
+    query, target = ("".join(rng.choice(list("ACGT"), size)) for size in (300, 900))
+    aligner = make_aligner(make_scoring(kind="dna"), mode="local", threads=1, device="cpu")
+    batch, asked = aligner.pair(query, target), SeveralBest(most=5, apart=3, min_score=8)
+    whole = aligner.best_of_pair(batch, asked)
+
+    def refuse(*given: Any) -> None:
+        raise AssertionError("only Numba can call that")
+
+    monkeypatch.setattr(compile._Kernel, "_through_numba", refuse)
+    cut_into((16, 64, 1 << 10, 1 << 30), monkeypatch)
+    # Several tiles in a visit, and several visits.
+    monkeypatch.setattr(kbest, "_SWEPT_PER_KEPT", 1)
+    monkeypatch.setattr(kbest, "_VISITED_SIDE", 256)
+    assert aligner.best_of_pair(batch, asked) == whole
 
 
 def test_one_letter_in_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:

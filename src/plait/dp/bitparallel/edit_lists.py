@@ -24,10 +24,9 @@ from plait.dp.bitparallel.edits import (
     put_pair,
     spread,
     walk_words,
-    word_rows,
 )
 from plait.dp.bitparallel.recurrences import EditColumns, column
-from plait.dp.pairs.lists import PairResults, offer, read_only, shares
+from plait.dp.pairs.lists import PairResults, lane_rows, offer, read_only, shares
 from plait.dp.pairs.traceback import close_at_border
 from plait.lang.compile import bound, kernel, shared
 from plait.lang.lanes import equal, greater, host_lanes, load, select, splat, store, widen, width_of
@@ -320,14 +319,14 @@ def edit_groups(
 def _group_memory(width: int, rows: int, columns: int, words: int) -> GroupMemory:
     blocks = (rows - 1) // 64 + 1
     return GroupMemory(
-        word_rows(blocks * PLANES, width),
+        lane_rows(blocks * PLANES, width, np.int64),
         np.zeros((columns, width), np.int8),
-        word_rows(2 * blocks, width),
-        word_rows(blocks, width),
-        word_rows(4, width),
+        lane_rows(2 * blocks, width, np.int64),
+        lane_rows(blocks, width, np.int64),
+        lane_rows(4, width, np.int64),
         np.zeros(width, np.int64),
         np.zeros(columns, np.int64),
-        word_rows(words, width),
+        lane_rows(words, width, np.int64),
         np.zeros((rows + columns + 2 if words else 0, 2), np.int64),
         np.zeros(5, np.int64),
         np.zeros(3, np.int64),

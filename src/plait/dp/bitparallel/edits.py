@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.dp.bitparallel.recurrences import EditColumns, column
-from plait.dp.pairs.lists import PairList, offer
+from plait.dp.pairs.lists import PairList, lane_rows, offer
 from plait.dp.pairs.traceback import close_at_border, copy_runs, write_run
 from plait.errors import InvalidInput
 from plait.lang.compile import by_type, kernel, shared
@@ -785,13 +785,6 @@ def edit_batch(
     )
 
 
-def word_rows(rows: int, width: int) -> NDArray[np.int64]:
-    """Rows of words, none of which lies in more lines of the cache than it must."""
-    room = np.empty((rows + 1) * width, np.int64)
-    first = -room.ctypes.data % (8 * width) // 8
-    return room[first : first + rows * width].reshape(rows, width)
-
-
 def edit_memory(width: int, rows: int, columns: int, bits: int, keep: bool) -> EditMemory:
     """Memory for pairs of up to so many residues, in so many lanes and bits of letters."""
     stripes = (rows - 1) // (64 * width) + 1
@@ -799,16 +792,16 @@ def edit_memory(width: int, rows: int, columns: int, bits: int, keep: bool) -> E
     # What is not used of it takes no memory.
     kept = min(_SLIDING * (columns + rows // 64 + 1), _MOST_KEPT) if keep and stripes > 1 else 0
     return EditMemory(
-        word_rows(stripes * PLANES, width),
+        lane_rows(stripes * PLANES, width, np.int64),
         np.zeros((bits, columns + width), np.int8),
-        word_rows(2 * width + 2, width),
+        lane_rows(2 * width + 2, width, np.int64),
         np.empty((stripes + 1, columns + width), np.int8),
         np.zeros((stripes + 1, 3), np.int64),
         np.empty(columns + width, np.int8),
-        word_rows(steps, width),
-        word_rows(_PLANES + PLANES, _SLIDING + 8),
+        lane_rows(steps, width, np.int64),
+        lane_rows(_PLANES + PLANES, _SLIDING + 8, np.int64),
         np.zeros((bits, columns + 2 * _SLIDING), np.int8),
-        word_rows(kept // 4, 8).reshape(2, kept),
+        lane_rows(kept // 4, 8, np.int64).reshape(2, kept),
         np.zeros((rows + columns + 2 if keep else 0, 2), np.int64),
         np.zeros(5, np.int64),
         np.zeros(3, np.int64),

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from plait.dp.pairs.choices import KeepChoices, ScoresOnly, note
 from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, gaps, in_lanes
-from plait.dp.pairs.lists import FreeEnds
+from plait.dp.pairs.lists import FreeEnds, lane_rows
 from plait.dp.pairs.traceback import Costs, LaneBits, copy_runs, walk_whole
 from plait.lang.algebras import SaturatingMaxPlus, algebra_in_lanes, choice
 from plait.lang.compile import by_type, kernel, shared
-from plait.lang.lanes import equal, greater, host_lanes, load, lookup, select, splat, store, widen
+from plait.lang.lanes import equal, greater, host_lanes, load, lookup, select, splat, store, widen, width_of
 
 #: Columns of targets visited together.
 COLUMNS = 4
@@ -145,7 +145,8 @@ def _score_columns(lanes: Any, zero: Any, table: Any, block: Any, at: int, score
     for c in range(4):
         residues = load(lanes, block.packed, block.first + at + c, block.lane)
         for letter in range(table.shape[0]):
-            store(lanes, scores, letter * 4 + c, 0, widen(zero, lookup(lanes, table, letter, residues)))
+            found = widen(zero, lookup(lanes, table, letter, residues))
+            store(lanes, scores, letter, c * width_of(lanes), found)
 
 
 @shared
@@ -164,6 +165,7 @@ def _four_columns(
     """Visit four columns from the top border down; returns their last row and the best cells seen."""
     p, alg = step
     h, e_column, scores = scratch
+    width = width_of(lanes)
     d0 = splat(lanes, top[at])
     d1 = splat(lanes, top[at + 1])
     d2 = splat(lanes, top[at + 2])
@@ -175,13 +177,13 @@ def _four_columns(
     f2 = gaps(p, alg, d3, zero, zero)[1]
     f3 = gaps(p, alg, y3, zero, zero)[1]
     for row in range(query.size):
-        letter = query[row] * 4
+        letter = query[row]
         left = load(lanes, h, row, 0)
         e = load(lanes, e_column, row, 0)
         y0, e, f0 = _visit(step, keep, bits, at, row, d0, e, f0, load(lanes, scores, letter, 0))
-        y1, e, f1 = _visit(step, keep, bits, at + 1, row, d1, e, f1, load(lanes, scores, letter + 1, 0))
-        y2, e, f2 = _visit(step, keep, bits, at + 2, row, d2, e, f2, load(lanes, scores, letter + 2, 0))
-        y3, e, f3 = _visit(step, keep, bits, at + 3, row, d3, e, f3, load(lanes, scores, letter + 3, 0))
+        y1, e, f1 = _visit(step, keep, bits, at + 1, row, d1, e, f1, load(lanes, scores, letter, width))
+        y2, e, f2 = _visit(step, keep, bits, at + 2, row, d2, e, f2, load(lanes, scores, letter, 2 * width))
+        y3, e, f3 = _visit(step, keep, bits, at + 3, row, d3, e, f3, load(lanes, scores, letter, 3 * width))
         best = seen(ends, alg, best, (y0, y1, y2, y3))
         store(lanes, h, row, 0, y3)
         store(lanes, e_column, row, 0, e)
@@ -362,9 +364,9 @@ def block_memory(setup: BlockSetup) -> BlockScratch:
     kind = setup.border.top.dtype
     rows = setup.query.size
     return BlockScratch(
-        np.zeros((rows, width), kind),
-        np.zeros((rows, width), kind),
-        np.zeros((setup.table.shape[0] * COLUMNS, width), kind),
+        lane_rows(rows, width, kind),
+        lane_rows(rows, width, kind),
+        lane_rows(setup.table.shape[0], COLUMNS * width, kind),
     )
 
 

@@ -16,6 +16,7 @@ from plait.dp.pairs.diagonals import Edges, Region, sweep_region
 from plait.dp.pairs.lists import PairList, PairSetup, make_memory, make_setup
 from plait.dp.pairs.scores import ROWS, part
 from plait.dp.pairs.tiles import (
+    Checkpoints,
     Grid,
     KeptTiles,
     LongPair,
@@ -36,7 +37,7 @@ from plait.lang.compile import kernel, shared
 #: keep a value of an edge takes the time in which so many cells are swept.
 _TILE_ROWS: Final = 128
 _TILE_COLUMNS: Final = 2048
-_SWEPT_PER_KEPT: Final = 64
+_SWEPT_PER_KEPT: Final = 16
 #: Parts of a region whose tiles are cut again that are likely to be looked into.
 _FEW: Final = 4
 #: Rows and columns of what one call of a thread sweeps.
@@ -167,17 +168,20 @@ class CpuTiles:
 
     def sweep(self, pair: LongPair, visit: Visit) -> NDArray[np.int64]:
         """Sweep tiles; returns their best values."""
-        setup = pair.setup
-        assert visit.kept is not None
+        setup, kept = pair.setup, visit.kept
+        assert kept is not None
+        # Parts of the kept edges are no arrays that kernels take.
+        own = Checkpoints(np.empty(kept.rows.shape, np.int32), np.empty(kept.columns.shape, np.int32))
         tallest, widest = (int(np.diff(starts).max()) for starts in (visit.rows, visit.columns))
         memory = make_memory(setup, tallest, widest, edges=False)
         values = np.zeros((visit.rows.size - 1, visit.columns.size - 1), np.int64)
         limits = setup.limits._replace(corner=visit.corner)
         self._call(
             *(setup.lanes, setup.gap, setup.algebra, setup.rules, limits),
-            *((visit.rows, visit.columns), visit.edges, visit.kept),
+            *((visit.rows, visit.columns), visit.edges, own),
             *((memory.scratch, memory.bits, memory.best), values),
         )
+        kept.rows[1:], kept.columns[1:] = own.rows[1:], own.columns[1:]
         return values
 
 

@@ -378,6 +378,14 @@ def _choice_shape(setup: PairSetup, rows: int, columns: int) -> tuple[int, ...]:
     return (stripes, stretches, steps, ROWS, 4)
 
 
+def lane_rows(rows: int, width: int, kind: Any) -> NDArray[Any]:
+    """Rows of lanes, of any values, none of which lies in more lines of the cache than it must."""
+    size = np.dtype(kind).itemsize
+    room = np.empty(rows * width + _LINE // size, kind)
+    first = -room.ctypes.data % _LINE // size
+    return room[first : first + rows * width].reshape(rows, width)
+
+
 def make_memory(setup: PairSetup, rows: int, columns: int, *, edges: bool = True) -> PairMemory:
     """Memory of one thread for pairs of up to so many residues of query and target.
 
@@ -417,6 +425,8 @@ def make_memory(setup: PairSetup, rows: int, columns: int, *, edges: bool = True
     )
 
 
+#: Bytes of a line of the cache.
+_LINE = 64
 #: Residues of a share: bounds the memory for its runs.
 _SHARE = 1 << 21
 #: Cells that need little memory.
