@@ -35,7 +35,8 @@ from plait.dp.bands.gpu_prediction import (
     steps_of,
     word_prediction,
 )
-from plait.dp.bands.prediction import NARROW_BITS, BandPrediction, mapped
+from plait.dp.bands.narrow import NARROW_BITS
+from plait.dp.bands.prediction import BandPrediction, mapped
 from plait.dp.bands.wavefront import PAST
 from plait.hyperspectral.codec import Entries, sample_type
 from plait.hyperspectral.coders import AdaptiveCode, count_at, exponent, next_count, next_sum

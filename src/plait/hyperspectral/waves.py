@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.dp.bands.abreast import Abreast, AbreastWay, run_abreast
-from plait.dp.bands.prediction import BandPrediction, NarrowPrediction, fits
+from plait.dp.bands.narrow import NarrowPrediction, fits
+from plait.dp.bands.prediction import BandPrediction
 from plait.dp.bands.wavefront import (
     PAST,
     BandMemory,
