@@ -76,27 +76,37 @@ def main() -> None:
     parser.add_argument("--peer", help="an interpreter that has ViennaRNA")
     parser.add_argument("--long", action="store_true", help="3,000 bases, too")
     parser.add_argument("--linearfold", action="store_true", help="least energies beside LinearFold's, alone")
+    parser.add_argument("--short", action="store_true", help="76 bases alone")
+    parser.add_argument("--turns", type=int, default=1, help="of both, one after the other: the least counts")
     options = parser.parse_args()
     work = [("mfe", sequences(1, 76), 20), ("mfe", sequences(512, 76), 2), ("mfe", sequences(1, 500), 4)]
     work += [("mfe", sequences(1, 1000), 3), ("sum", sequences(64, 76), 2), ("sum", sequences(1, 500), 3)]
     work += [("sum", sequences(1, 1000), 2), ("pairs", sequences(64, 76), 2), ("pairs", sequences(1, 500), 2)]
     work += [("pairs", sequences(1, 1000), 2)]
+    if options.short:
+        work = [(kind, given, 2 * repeats) for kind, given, repeats in work if len(given[0]) == 76]
     if options.long:
         work += [("mfe", sequences(1, 3000), 1), ("pairs", sequences(1, 3000), 1)]
     if options.linearfold:
         work = [("beam", sequences(1, bases), 2) for bases in (500, 1000, 2000, 3000, 5000)]
-    peer = {}
+    peer: dict[str, tuple[float, list[float]]] = {}
+    mine: dict[str, tuple[float, list[float]]] = {}
+    for _ in range(options.turns):
+        if options.peer:
+            done = subprocess.run(
+                [options.peer, "-c", PEER], input=json.dumps(work), capture_output=True, text=True, check=True
+            )
+            told = json.loads(done.stdout)
+            for name, found in told["found"].items():
+                peer[name] = min(peer.get(name, found), found)
+        for kind, given, repeats in work:
+            name = f"{kind} {len(given)} x {len(given[0])}"
+            found = best_time(lambda kind=kind, given=given: ours(kind, given), repeats)
+            mine[name] = min(mine.get(name, found), found)
     if options.peer:
-        done = subprocess.run(
-            [options.peer, "-c", PEER], input=json.dumps(work), capture_output=True, text=True, check=True
-        )
-        told = json.loads(done.stdout)
-        peer = told["found"]
         print(f"ViennaRNA {told['version']}; its sums include the least energy, as plait's do")
     print(f"{'work':<20} {'plait':>12} {'the peer':>12} {'ratio':>7}  largest difference, kcal/mol")
-    for kind, given, repeats in work:
-        name = f"{kind} {len(given)} x {len(given[0])}"
-        seconds, energies = best_time(lambda kind=kind, given=given: ours(kind, given), repeats)
+    for name, (seconds, energies) in mine.items():
         line = f"{name:<20} {seconds * 1e3:>9.2f} ms"
         if name in peer:
             theirs, answers = peer[name]

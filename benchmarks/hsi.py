@@ -89,8 +89,7 @@ def one_core(cube: NDArray[Any], image: ImageLayout, repeat: int) -> list[dict[s
     """Plain streams of one thread."""
     rows = []
     for name, parameters in cases(image).items():
-        stream = compress(cube, parameters)
-        there, stream = best(repeat, lambda p=parameters: compress(cube, p))
+        there, stream = best(repeat + 1, lambda p=parameters: compress(cube, p, device="cpu"))
         back, result = best(repeat, lambda s=stream: decompress(s))
         assert np.array_equal(result[0], cube), name
         speeds = cube.size / there / 1e6, cube.size / back / 1e6
@@ -150,7 +149,8 @@ def scaling(cube: NDArray[Any], image: ImageLayout, repeat: int, threads: int) -
             def pack(blocks: str = blocks, count: int = count, pieces: list[bytes] = pieces) -> None:
                 pieces.clear()
                 source = ArrayCube(cube)
-                compress_cube(source, pieces.append, parameters=parameters, blocks=blocks, threads=count)
+                named = {"parameters": parameters, "blocks": blocks, "threads": count, "device": "cpu"}
+                compress_cube(source, pieces.append, **named)
 
             there, _ = best(repeat, pack, time.perf_counter)
             whole = b"".join(pieces)
@@ -225,8 +225,7 @@ def presets(cube: NDArray[Any], image: ImageLayout, repeat: int) -> list[dict[st
     rows = []
     for preset in PRESETS:
         parameters = preset_parameters(image, preset)
-        compress(cube, parameters)
-        there, stream = best(repeat, lambda p=parameters: compress(cube, p))
+        there, stream = best(repeat + 1, lambda p=parameters: compress(cube, p, device="cpu"))
         back, _ = best(repeat, lambda s=stream: decompress(s))
         speeds = cube.size / there / 1e6, cube.size / back / 1e6
         rows.append({"case": preset, "bits": 8 * len(stream) / cube.size, "MS/s": speeds})

@@ -14,6 +14,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+# One thread of BLAS: others only wait where the processors are shared.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 from support.states import peer, random_model
 

@@ -16,6 +16,7 @@ from support.cuda_examples import examples_of
 import plait.devices
 import plait.dp.bitparallel
 import plait.dp.chain
+import plait.dp.intervals
 import plait.dp.pairs
 import plait.ldpc
 import plait.mapping
@@ -33,7 +34,7 @@ def main() -> None:
     options = parser.parse_args()
     major, _, minor = options.capability.partition(".")
     rooms = plait.devices, plait.dp.bitparallel, plait.dp.chain, plait.dp.pairs, plait.mapping
-    for room in (*rooms, plait.ldpc, plait.qgrams, plait.random, plait.states):
+    for room in (*rooms, plait.dp.intervals, plait.ldpc, plait.qgrams, plait.random, plait.states):
         for found in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
             if found.name.rpartition(".")[2].startswith(("cuda", "gpu")):
                 importlib.import_module(found.name)

@@ -144,7 +144,7 @@ def main() -> None:
     short = strands(1 << 15, 76, 76)
     shapes = [(gpu_fold._SHORT_WARPS, gpu_fold._SHORT)]
     if options.sweep:
-        shapes += [(4, 80), (5, 80), (6, 80), (0, 0)]
+        shapes += [(2, 80), (3, 80), (5, 80), (0, 0)]
     for gpu_fold._SHORT_WARPS, gpu_fold._SHORT in shapes:
         fill, walk, sums, both = kernels(short, walk=True)
         print(

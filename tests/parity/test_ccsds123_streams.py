@@ -30,7 +30,7 @@ from plait.hyperspectral.parameters import (
     StreamParameters,
     WeightOffsets,
 )
-from plait.hyperspectral.waves import BandWaves
+from plait.hyperspectral.waves import BandWaves, is_narrow
 
 COMPILED = (("wide-neighbor", False, False), ("narrow-column", True, True))
 KINDS = PREDICTOR_KINDS if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0") else COMPILED
@@ -111,6 +111,36 @@ def test_stretches_and_waves_of_any_length(data: st.DataObject, parameters: Stre
     np.testing.assert_array_equal(moved, expected)
     back.run(moved)
     np.testing.assert_array_equal(moved, values)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("shift", [0, -6])
+@pytest.mark.parametrize("depth", [2, 16])
+def test_numbers_of_32_bits_at_their_limits(depth: int, shift: int) -> None:
+    """Weights at their limits, samples at theirs, and differences shifted as far as they may be."""
+    image = ImageLayout(columns=5, rows=5, bands=18, dynamic_range=depth)
+    low, high = (-(1 << 21), (1 << 21) - 1)
+    shifts = tuple((shift,) * min(z, 15) for z in range(18))
+    predictor = Predictor(
+        prediction_bands=15,
+        weight_resolution=19,
+        register_size=64,
+        weight_initial=-6,
+        weight_table_resolution=22,
+        weight_table=tuple(((low, high) * 9)[: 3 + min(z, 15)] for z in range(18)),
+        weight_offsets=WeightOffsets(own=(shift,) * 18, others=shifts) if shift else None,
+    )
+    coder = SampleAdaptive(accumulator_constant=0)
+    parameters = StreamParameters(image=image, predictor=predictor, coder=coder)
+    assert is_narrow(image, predictor) == (shift == 0)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        cube = np.where(rng.random((5, 5, 18)) < 0.5, image.least, image.largest)
+        if seed == 0:
+            cube = (np.indices(cube.shape).sum(axis=0) % 2) * image.largest
+        stream = compress(cube, parameters)
+        assert stream == model_stream(cube, parameters)
+        np.testing.assert_array_equal(decompress(stream)[0], cube)
 
 
 def test_many_bands_take_several_waves() -> None:

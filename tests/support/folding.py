@@ -17,8 +17,10 @@ from plait.dp.intervals.loops import (
     Strands,
     allowed,
     hairpin_weight,
+    inward,
     inward_row,
     loop_weight,
+    outward,
     outward_row,
     pair_type,
 )
@@ -102,13 +104,14 @@ def weight_of(
 ) -> Any:
     """Weight of one structure, loop by loop."""
 
-    def outward(p: int, q: int) -> Any:
-        return weights.outward[outward_row(strands, pair_type(weights, strands, p, q, 0), p, q, 0)]
+    def around(p: int, q: int, column: int) -> Any:
+        row = outward_row(strands, pair_type(weights, strands, p, q, 0), p, q, 0)
+        return outward(weights, row, column)
 
     total = alg.one
     outer = within(pairs, -1, strands.longest)
     for p, q in outer:
-        total = extend(alg, total, outward(p, q)[EXTERIOR])
+        total = extend(alg, total, around(p, q, EXTERIOR))
     for _ in range(strands.longest - sum(q - p + 1 for p, q in outer)):
         total = extend(alg, total, rule.outside)
     for i, j in pairs:
@@ -119,9 +122,9 @@ def weight_of(
         elif len(inner) == 1:
             total = extend(alg, total, loop_weight(weights, strands, alg, i, j, *inner[0], 0))
         else:
-            total = extend(alg, total, weights.inward[row, CLOSING])
+            total = extend(alg, total, inward(weights, row, CLOSING))
             for p, q in inner:
-                total = extend(alg, total, outward(p, q)[STEM])
+                total = extend(alg, total, around(p, q, STEM))
             for _ in range(j - i - 1 - sum(q - p + 1 for p, q in inner)):
                 total = extend(alg, total, rule.unpaired)
     return total
@@ -152,11 +155,12 @@ def cell_by_cell(rule: Any, alg: Any, weights: LoopWeights, strands: Strands) ->
                 for q, inner in from_base[p].items():
                     if j - 32 + p - i <= q < j:
                         value = add(value, inner, loop_weight(weights, strands, alg, i, j, p, q, 0))
-            value = add(value, two.get((i + 1, j - 1), alg.zero), weights.inward[row, CLOSING])
+            value = add(value, two.get((i + 1, j - 1), alg.zero), inward(weights, row, CLOSING))
             closed[i, j] = from_base[i][j] = value
-            around = weights.outward[outward_row(strands, kind, i, j, 0)]
-            stem[j] = extend(alg, value, around[STEM])
-            exterior[i] = add(exterior[i], value, extend(alg, around[EXTERIOR], exterior[j + 1]))
+            row = outward_row(strands, kind, i, j, 0)
+            stem[j] = extend(alg, value, outward(weights, row, STEM))
+            behind = extend(alg, outward(weights, row, EXTERIOR), exterior[j + 1])
+            exterior[i] = add(exterior[i], value, behind)
         single = alg.zero
         for j in range(i, n):
             single = add(stem.get(j, alg.zero), single, rule.unpaired)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from plait.errors import FormatError, InvalidInput, PlaitError
+from plait.formats.cubes import files
 from plait.formats.cubes.envi import envi_type, new_envi_header, parse_envi_header
 from plait.formats.cubes.files import RawShape, create_cube, open_cube
 from plait.formats.cubes.layout import CubeLayout
@@ -281,6 +283,30 @@ def test_an_image_of_one_band(tmp_path: Path) -> None:
 
 
 # --- outputs and origins --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axes", ["zxy", "zyx", "xzy"])
+@pytest.mark.parametrize("together", [2, 5])
+def test_a_cube_that_is_there_is_written_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, axes: str, together: int
+) -> None:
+    """Rows that do not lie together in the file do so once all of them are known."""
+    cube = np.random.default_rng(1).integers(0, 999, (5, 4, 3)).astype("<u2")
+    file = np.transpose(cube, ["yxz".index(axis) for axis in axes])
+    monkeypatch.setattr(files, "_AHEAD", together * cube[0].nbytes)
+    calls, pwrite = [], os.pwrite
+
+    def counted(*given: Any) -> int:
+        calls.append(given)
+        return pwrite(*given)
+
+    monkeypatch.setattr(os, "pwrite", counted)
+    layout = CubeLayout(rows=5, columns=4, bands=3, dtype=cube.dtype, axes=axes)
+    with files.CubeFileWriter(tmp_path / "cube", layout) as writer:
+        for row in cube:
+            writer.write_rows(row[np.newaxis])
+    assert np.array_equal(np.fromfile(tmp_path / "cube", "<u2").reshape(file.shape), file)
+    assert len(calls) == 1 if together == 5 else len(calls) > 5
 
 
 def test_outputs_are_whole_or_not_there(tmp_path: Path) -> None:

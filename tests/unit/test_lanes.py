@@ -20,6 +20,9 @@ from plait.lang.lanes import (
     maximum,
     padded,
     population,
+    prefetch,
+    product,
+    ratio,
     splat,
     store,
 )
@@ -159,3 +162,29 @@ def test_lanes_of_python_integers() -> None:
 
 def test_the_host_has_a_width() -> None:
     assert host_lanes() in LANES.values()
+
+
+@kernel
+def fractions(lanes: Any, a: Any, out: Any) -> None:
+    """Ratios and products of two rows."""
+    for x in range(0, a.shape[1], lanes.width):
+        prefetch(a, 1)
+        first, second = load(lanes, a, 0, x), load(lanes, a, 1, x)
+        store(lanes, out, 0, x, ratio(first, second))
+        store(lanes, out, 1, x, product(first, second))
+
+
+@pytest.mark.parametrize("width", [1, 4])
+def test_ratios_and_products(width: int) -> None:
+    a = np.random.default_rng(1).normal(size=(2, 8))
+    out, plain = np.zeros((2, 8)), np.zeros((2, 8))
+    fractions(LANES[width], a, out)
+    getattr(fractions, "py_func", fractions)(LANES[width], a, plain)
+    np.testing.assert_array_equal(out, [a[0] / a[1], a[0] * a[1]])
+    np.testing.assert_array_equal(out, plain)
+
+
+def test_nothing_is_brought_near_from_elsewhere() -> None:
+    for rows, row in ((np.zeros((2, 8)), 2), (np.zeros((2, 8)).T, 0), (np.zeros(3), -1)):
+        with pytest.raises(IndexError, match=f"row {row} of an array"):
+            prefetch(rows, row)

@@ -19,6 +19,7 @@ from plait.lang.lanes import (
     equal,
     greater,
     host_lanes,
+    interleaved,
     lanes_of,
     largest_lane,
     last_lane,
@@ -29,6 +30,8 @@ from plait.lang.lanes import (
     maximum,
     minimum,
     parity,
+    product_even,
+    product_odd,
     quotient,
     select,
     shift_in,
@@ -266,3 +269,25 @@ def test_whole_parts_of_quotients(width: int) -> None:
     for function in (quotients, kernel(quotients)):
         function(lanes_of(width), a, b, out)
         np.testing.assert_array_equal(out, a // b)
+
+
+def high_products(lanes: Any, a: Any, b: Any, places: Any, out: Any) -> None:
+    for at in range(0, 512, lanes.width):
+        p, q = load(lanes, a, 0, at), load(lanes, b, 0, at)
+        found = interleaved(product_even(p, q), product_odd(p, q), load(lanes, places, 0, at))
+        store(lanes, out, 0, at, found)
+
+
+@pytest.mark.parametrize("width", sorted({1, 4, host_lanes(32).width}))
+def test_products_of_64_bits(width: int) -> None:
+    rng = np.random.default_rng(width)
+    places = rng.integers(0, 32, (1, 512), np.int32)
+    limits = np.int64(1) << places
+    a = rng.integers(-(1 << 31), (1 << 31) - 1, (1, 512), np.int32, endpoint=True)
+    # Shifted, a product has 32 bits.
+    b = rng.integers(-limits, limits - 1, endpoint=True).astype(np.int32)
+    a[0, :4], b[0, :4], places[0, :4] = -(1 << 31), [-(1 << 30), 1 << 30, 1, -1], [31, 31, 0, 1]
+    for function in (high_products, kernel(high_products)):
+        out = np.zeros((1, 512), np.int32)
+        function(lanes_of(width), a, b, places, out)
+        np.testing.assert_array_equal(out, (a.astype(np.int64) * b) >> places)

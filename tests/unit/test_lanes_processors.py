@@ -209,6 +209,9 @@ def operations(element: Any, width: int) -> list[tuple[str, Any, list[Any]]]:
         pairs += " and or shift_right"
         named["vector_any_bits"] = [group]
         named["vector_widen"] = [LaneGroup(types.int64, width), group]
+    if element == types.int32 and width > 2:
+        named["vector_product_even"] = named["vector_product_odd"] = [group, group]
+        named["vector_interleaved"] = [LaneGroup(types.int64, width // 2)] * 2 + [group]
     named |= {f"vector_{name}": [group, group] for name in pairs.split()}
     found = [(name, getattr(instructions, name), kinds) for name, kinds in named.items()]
     for index in (types.uint8, types.uint16):

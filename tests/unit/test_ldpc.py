@@ -298,7 +298,9 @@ def test_rates_fall_and_do_not_depend_on_threads() -> None:
     assert (found.ber_low <= found.ber).all() and (found.ber <= found.ber_high).all()
     alone = simulate(code, [1.5], words=600, errors=600, device="cpu", threads=3)
     assert alone.word_errors[0] == found.word_errors[1] and alone.bit_errors[0] == found.bit_errors[1]
-    assert simulate(code, [0.5], words=2000, errors=20, device="cpu").words.tolist() == [512]
+    told: list[tuple[float, int]] = []
+    few = simulate(code, [0.5], words=2000, errors=20, device="cpu", progress=lambda *one: told.append(one))
+    assert few.words.tolist() == [512] and told == [(0.5, 512)]
 
 
 def test_wimax_is_where_it_is_published() -> None:

@@ -162,9 +162,14 @@ def simulate(
     if figure is not None:
         check_figure(figure)
     start = work_time()
-    found = simulate_file(
-        output, code=code, ebn0=ebn0, words=words, errors=errors, seed=seed, **asdict(decoder)
-    )
+    limits = {"words": words, "errors": errors, "seed": seed}
+    with Bar("simulating", "{task.fields[done]:,} words") as bar:
+
+        def show(ratio: float, sent: int) -> None:
+            bar.rename(f"{ratio:g} dB")
+            bar.show(sent, "{:,.0f}/s", sent, words)
+
+        found = simulate_file(output, code=code, ebn0=ebn0, progress=show, **limits, **asdict(decoder))
     if figure is not None:
         write_figure(error_rate_figure(found, code), figure)
     say(f"{int(found.words.sum()):,} words in {work_time() - start:.2f} s")

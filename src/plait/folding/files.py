@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -133,7 +134,7 @@ def fold_file(
             _writer(file_or_standard_output(output), chosen, request, inputs, settings)
         )
         table = stack.enter_context(_pair_table(pairs, inputs)) if pairs is not None else None
-        folder = stack.enter_context(_drawing_folder(drawings)) if drawings is not None else None
+        draw = stack.enter_context(_drawing_folder(drawings)) if drawings is not None else None
         reached = FoldProgress(0, 0, total)
         if progress is not None:
             stack.enter_context(_followed(progress, lambda: reached))
@@ -141,8 +142,8 @@ def fold_file(
             write(block.rows)
             if table is not None and block.pairs is not None:
                 table.write(block.pairs)
-            if folder is not None:
-                folder.write(block.rows, block.drawings)
+            if draw is not None:
+                draw(block.rows, block.drawings)
             done, cut = done + len(block.rows), cut + block.cut
             reached = FoldProgress(done, block.bytes_read, total)
             if progress is not None:
@@ -250,34 +251,27 @@ def _drawings(row: Mapping[str, Any], found: Ensemble, settings: FoldSettings) -
 
 
 @contextmanager
-def _drawing_folder(folder: _Path) -> Iterator[_Drawings]:
-    path = Path(folder)
+def _drawing_folder(
+    folder: _Path,
+) -> Iterator[Callable[[Sequence[Mapping[str, Any]], Sequence[Mapping[str, str]]], None]]:
+    """What writes drawings of some sequences, files named by them; FormatError if the disk is full."""
+    path, names = Path(folder), set[str]()
     if path.exists() and not path.is_dir():
         raise bad_output(folder, ", which is a file", "the name of a folder")
-    with folder_or_nothing(path):
-        yield _Drawings(path)
+    numbers = count(1)
 
-
-class _Drawings:
-    """A folder of drawings, files named by their sequences."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._names: set[str] = set()
-        self._count = 0
-
-    def write(self, rows: Sequence[Mapping[str, Any]], drawings: Sequence[Mapping[str, str]]) -> None:
-        """Write drawings of some sequences; FormatError if the disk is full."""
-        for row, texts in zip(rows, drawings, strict=True):
-            self._count += 1
-            word = re.sub(r"[^\w.+-]+", "_", (row["name"] or "").split(" ")[0], flags=re.ASCII)[:80].lstrip(
-                "."
-            )
-            name = word if word and word.lower() not in self._names else f"{word or 'sequence'}_{self._count}"
-            self._names.add(name.lower())
+    def write(rows: Sequence[Mapping[str, Any]], drawings: Sequence[Mapping[str, str]]) -> None:
+        for row, texts, number in zip(rows, drawings, numbers, strict=False):
+            first = (row["name"] or "").split(" ")[0]
+            word = re.sub(r"[^\w.+-]+", "_", first, flags=re.ASCII)[:80].lstrip(".")
+            name = word if word and word.lower() not in names else f"{word or 'sequence'}_{number}"
+            names.add(name.lower())
             for end, text in texts.items():
-                with TextOutput(self._folder / (name + end)) as output:
+                with TextOutput(path / (name + end)) as output:
                     output.write(text.encode())
+
+    with folder_or_nothing(path):
+        yield write
 
 
 def _letters(codes: NDArray[np.int8]) -> str:
@@ -369,26 +363,9 @@ def _writer(
         return
     import pyarrow as pa
 
-    from plait.formats.tables import header, open_table, rows_as_text
+    from plait.formats.tables import PrintedTable, open_table
 
     schema = _schema(request)
-
-    def batch_of(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
-        return pa.RecordBatch.from_pylist(list(rows), schema=schema)
-
-    if output is None:
-        done = 0
-        with TextOutput(None) as text:
-            text.write(header("standard output", schema))
-
-            def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
-                nonlocal done
-                for piece in rows_as_text("standard output", batch_of(rows), done):
-                    text.write(piece)
-                done += len(rows)
-
-            yield print_rows
-        return
     model = settings.model
     told = {
         "version": __version__,
@@ -401,8 +378,11 @@ def _writer(
         **({"seed": request.seed} if request.samples else {}),
     }
     metadata = {"plait.provenance": json.dumps(told, sort_keys=True)}
-    with open_table(output, schema, metadata=metadata, inputs=inputs.paths) as table:
-        yield lambda rows: table.write(batch_of(rows))
+    table: Any = PrintedTable(TextOutput(None), schema)
+    if output is not None:
+        table = open_table(output, schema, metadata=metadata, inputs=inputs.paths)
+    with table:
+        yield lambda rows: table.write(pa.RecordBatch.from_pylist(list(rows), schema=schema))
 
 
 def _json_line(row: Mapping[str, Any]) -> str:

@@ -230,17 +230,19 @@ class StreamDecoder:
                 waves.set_limits(source.limits(row))
             values = room[: end - row]
             source.get(values, row)
-            waves.run(values.reshape(-1, image.bands))
+            samples = self._samples(waves, values) if limits is None else None
+            if samples is None:
+                waves.run(values.reshape(-1, image.bands))
             if end == image.rows:
                 source.check_end()
             if found is not None and every is not None and end % every == 0 and end < image.rows:
                 found(Checkpoint(end, *source.state(end), *waves.state()))
-            least = image.middle
-            if limits is not None:
-                largest, least = apart(values), image.least
+            if samples is None:
+                largest = apart(values)
                 if errors is not None:
                     errors(largest)
-            yield _as_samples(values, least, self.dtype)
+                samples = (values + image.least).astype(self.dtype)
+            yield samples
         source.close()
 
     def _rows_ahead(
@@ -264,10 +266,18 @@ class StreamDecoder:
                 values = following.result()
                 if number < len(steps):
                     following = pool.submit(read, number)
-                waves.run(values.reshape(-1, image.bands))
+                samples = self._samples(waves, values)
                 if end == image.rows:
                     source.check_end()
-                yield _as_samples(values, image.middle, self.dtype)
+                yield samples
+
+    def _samples(self, waves: BandWaves, values: NDArray[np.int64]) -> NDArray[Any]:
+        """Samples of the next residuals of a stream without error limits."""
+        samples, bands = np.empty(values.shape, self.dtype), self._image.bands
+        # Without a sign there are fewer types; the bits are the same.
+        bits = samples.view(f"u{samples.itemsize}").reshape(-1, bands)
+        waves.run(values.reshape(-1, bands), bits, self._image.middle)
+        return samples
 
     def read_limits(self, coder: ResidualCoder, backwards: bool = False) -> dict[str, list[int]]:
         """The error limits that come next in the body."""
@@ -334,13 +344,6 @@ class _InTurn:
 
     def close(self) -> None:
         pass
-
-
-def _as_samples(values: NDArray[np.int64], least: int, kind: np.dtype[Any]) -> NDArray[Any]:
-    """New samples of values that count from `least`."""
-    samples = np.empty(values.shape, kind)
-    np.add(values, least, out=samples, dtype=np.int64, casting="unsafe")
-    return samples
 
 
 def find_entries(decoder: StreamDecoder, every: int | None = None) -> Entries | None:
@@ -601,9 +604,8 @@ class Compressor:
         elif self._beside is None:
             self._put(self._code(values, self._row))
         else:
-            # The next rows may have the same memory.
             self._put_coded()
-            self._coded = self._beside.submit(self._code, values.copy(), self._row)
+            self._coded = self._beside.submit(self._code, values, self._row)
         return rows
 
     def _code(self, residuals: NDArray[np.int64], row: int) -> bytes:

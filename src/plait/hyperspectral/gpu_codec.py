@@ -23,13 +23,11 @@ from plait.dp.bands import gpu_prediction
 from plait.dp.bands.gpu_prediction import (
     LEAST_COLUMNS,
     MOST_BANDS,
-    MOST_BITS,
     STEPS,
     Differences,
     Stretch,
     Wing,
     find_differences,
-    fits,
     lag_of,
     learning_kernel,
     recovering_kernel,
@@ -37,14 +35,14 @@ from plait.dp.bands.gpu_prediction import (
     steps_of,
     word_prediction,
 )
-from plait.dp.bands.prediction import BandPrediction, mapped
+from plait.dp.bands.prediction import NARROW_BITS, BandPrediction, mapped
 from plait.dp.bands.wavefront import PAST
 from plait.hyperspectral.codec import Entries, sample_type
 from plait.hyperspectral.coders import AdaptiveCode, count_at, exponent, next_count, next_sum
 from plait.hyperspectral.codewords import BodyEnd, BodyWriter, adaptive_constants, make_coder
 from plait.hyperspectral.header import SUMS
 from plait.hyperspectral.parameters import Predictor, SampleAdaptive, StreamParameters
-from plait.hyperspectral.waves import initial_weights, prediction_of
+from plait.hyperspectral.waves import initial_weights, is_narrow, prediction_of
 from plait.lang.compile import shared
 from plait.lang.warps import WARP, shuffle, synchronize_warp
 
@@ -407,9 +405,8 @@ def unserved(parameters: StreamParameters) -> str:
         return "it has lossless streams alone"
     if predictor.representatives is not None or predictor.weight_offsets is not None:
         return "it has neither sample representatives nor offsets of weight exponents"
-    components = predictor.prediction_bands + 3
-    if not fits(image.dynamic_range, components, predictor.weight_resolution, predictor.register_size):
-        return f"it has samples of up to {MOST_BITS} bits, and registers wide enough for every sum"
+    if not is_narrow(image, predictor):
+        return f"it has samples of up to {NARROW_BITS} bits, and registers wide enough for every sum"
     return ""
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.dp.bands.abreast import Abreast, AbreastWay, run_abreast
-from plait.dp.bands.prediction import BandPrediction
+from plait.dp.bands.prediction import BandPrediction, NarrowPrediction, fits
 from plait.dp.bands.wavefront import (
     PAST,
     BandMemory,
@@ -75,7 +75,18 @@ def initial_weights(predictor: Predictor, band: int) -> list[int]:
     return [0] * (3 * (predictor.mode == "full")) + [(7 << (omega - 3)) >> (3 * k) for k in range(bands)]
 
 
-def prediction_of(image: ImageLayout, predictor: Predictor) -> BandPrediction:
+def is_narrow(image: ImageLayout, predictor: Predictor) -> bool:
+    """Whether all numbers but sums of products have 32 bits, and samples stand for themselves."""
+    bits, omega, offsets = image.dynamic_range, predictor.weight_resolution, predictor.weight_offsets
+    components = predictor.prediction_bands + 3
+    exact = predictor.representatives is None and predictor.error_limits is None
+    least = 0 if offsets is None else min(map(min, (offsets.own, *filter(None, offsets.others))))
+    # Differences are shifted to the left by so much to change weights.
+    left = omega - bits - predictor.weight_initial - least
+    return exact and bits + 2 + left < 31 and fits(bits, components, omega, predictor.register_size)
+
+
+def prediction_of(image: ImageLayout, predictor: Predictor, *, narrow: bool = False) -> BandPrediction:
     """Constants of the predictor."""
     half = 1 << (image.dynamic_range - 1)
     theta = 0 if predictor.representatives is None else predictor.representatives.resolution
@@ -93,7 +104,7 @@ def prediction_of(image: ImageLayout, predictor: Predictor) -> BandPrediction:
         image.dynamic_range - predictor.weight_resolution,
         theta,
     )
-    return BandPrediction(*(np.int64(value) for value in values))
+    return (NarrowPrediction if narrow else BandPrediction)(*(np.int64(value) for value in values))
 
 
 def apart(values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -103,17 +114,21 @@ def apart(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return upper
 
 
+def _lanes_of(narrow: bool) -> Any:
+    return host_lanes(32 if narrow else 64)
+
+
 def _padded(bands: int) -> int:
     return -(-bands // _LANES) * _LANES
 
 
 def _weights_of(
-    predictor: Predictor, first: int, last: int, bands: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    predictor: Predictor, first: int, last: int, bands: int, kind: type[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Weights of bands at their second sample, and offsets of exponents, with room for so many bands."""
     components = max(predictor.prediction_bands + 3 * (predictor.mode == "full"), 1)
-    weights = np.zeros((components, bands), np.int64)
-    offsets = np.zeros((1 if predictor.weight_offsets is None else components, bands), np.int64)
+    weights = np.zeros((components, bands), kind)
+    offsets = np.zeros((1 if predictor.weight_offsets is None else components, bands), kind)
     for k in range(last - first):
         own = initial_weights(predictor, first + k)
         weights[: len(own), k] = own
@@ -129,7 +144,9 @@ class BandsAbreast:
 
     def __init__(self, image: ImageLayout, predictor: Predictor) -> None:
         self._image, self._done = image, 0
-        self._lanes, self._numbers = host_lanes(64), prediction_of(image, predictor)
+        narrow = is_narrow(image, predictor)
+        self._kind = np.int32 if narrow else np.int64
+        self._lanes, self._numbers = _lanes_of(narrow), prediction_of(image, predictor, narrow=narrow)
         self._way = AbreastWay(
             SUMS.index(predictor.local_sum),
             int(predictor.weight_offsets is not None),
@@ -137,31 +154,31 @@ class BandsAbreast:
             predictor.prediction_bands,
         )
         self._bands = -(-image.bands // self._lanes.width) * self._lanes.width
-        nothing = np.zeros((0, self._bands), np.int64)
-        past = np.zeros((2, PAST + self._bands), np.int64)
-        samples = np.zeros((image.columns + 1, PAST + self._bands), np.int64)
-        weights = _weights_of(predictor, 0, image.bands, self._bands)
+        nothing = np.zeros((0, self._bands), self._kind)
+        past = np.zeros((2, PAST + self._bands), self._kind)
+        samples = np.zeros((image.columns + 1, PAST + self._bands), self._kind)
+        weights = _weights_of(predictor, 0, image.bands, self._bands, self._kind)
         self._memory = Abreast(samples, nothing, past, *weights)
 
     def run(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """Residuals of the next rows, shape (rows, columns, bands); the next run may use their memory."""
+        """Residuals of the next rows, shape (rows, columns, bands)."""
         image, before = self._image, self._image.columns + 1
         count = len(rows) * image.columns
         if len(self._memory.residuals) < count:
             kept = self._memory.samples[:before]
-            samples = np.zeros((before + count, kept.shape[1]), np.int64)
+            samples = np.zeros((before + count, kept.shape[1]), self._kind)
             samples[:before] = kept
             self._memory = self._memory._replace(
-                samples=samples, residuals=np.empty((count, self._bands), np.int64)
+                samples=samples, residuals=np.empty((count, self._bands), self._kind)
             )
         samples, residuals = self._memory.samples, self._memory.residuals
         own = samples[before : before + count, PAST : PAST + image.bands]
-        np.subtract(rows.reshape(count, -1), image.middle, out=own, dtype=np.int64, casting="unsafe")
+        np.subtract(rows.reshape(count, -1), image.middle, out=own, dtype=self._kind, casting="unsafe")
         run_abreast_kernel(self._lanes, self._numbers, self._way, self._memory, self._done, count)
         self._done += count
         # The rows before those of the next run; they may overlap.
         samples[:before] = samples[count : count + before].copy()
-        found = np.ascontiguousarray(residuals[:count, : image.bands])
+        found: NDArray[np.int64] = residuals[:count, : image.bands].astype(np.int64)
         return found.reshape(len(rows), image.columns, image.bands)
 
     def resume(self, row: int, near: NDArray[np.int64], weights: NDArray[np.int64]) -> None:
@@ -202,10 +219,13 @@ class BandWaves:
         self._image = image
         if stretch is None:
             stretch = min(max(_STRETCH_SAMPLES // image.bands, 64), _STRETCH)
+            # No longer than what comes at a time, or more memory is passed through than the caches hold.
+            stretch = min(stretch, rows_at_a_time(image) * image.columns)
         self._stretch = min(stretch, image.columns * image.rows)
         self._done = 0
-        self._lanes = host_lanes(64)
-        self._numbers = prediction_of(image, predictor)
+        narrow = is_narrow(image, predictor)
+        kind = self._kind = np.int32 if narrow else np.int64
+        self._lanes, self._numbers = _lanes_of(narrow), prediction_of(image, predictor, narrow=narrow)
         self._way = Way(
             SUMS.index(predictor.local_sum),
             *_steps(predictor, backwards),
@@ -214,14 +234,14 @@ class BandWaves:
             predictor.prediction_bands,
         )
         self._waves: list[tuple[int, int, BandMemory]] = []
-        nothing = np.zeros((0, PAST), np.int64)
+        nothing = np.zeros((0, PAST), kind)
         before = nothing
         widest = _padded(min(most_bands, image.bands))
         # Nothing is left under way at the end of a run, so all waves share it.
-        values = np.zeros((self._stretch + widest) * widest, np.int64)
+        values = np.zeros((self._stretch + widest) * widest, kind)
         for first in range(0, image.bands, most_bands):
             last = min(first + most_bands, image.bands)
-            after = np.zeros((self._stretch, PAST), np.int64) if last < image.bands else nothing
+            after = np.zeros((self._stretch, PAST), kind) if last < image.bands else nothing
             memory = self._memory(predictor, first, last, values)
             self._waves.append((first, last, memory._replace(before=before, after=after)))
             before = after
@@ -229,26 +249,26 @@ class BandWaves:
         if limits is not None and limits.update_exponent is None:
             self.set_limits(limits.of_period(0))
 
-    def _memory(self, predictor: Predictor, first: int, last: int, values: NDArray[np.int64]) -> BandMemory:
-        bands, columns = _padded(last - first), self._image.columns
-        weights, offsets = _weights_of(predictor, first, last, bands)
-        numbers = np.zeros((7, bands), np.int64)
+    def _memory(self, predictor: Predictor, first: int, last: int, values: NDArray[Any]) -> BandMemory:
+        bands, columns, kind = _padded(last - first), self._image.columns, self._kind
+        weights, offsets = _weights_of(predictor, first, last, bands, kind)
+        numbers = np.zeros((7, bands), kind)
         numbers[0] = np.arange(bands)
         if predictor.representatives is not None:
             for k in range(last - first):
                 numbers[1:3, k] = predictor.representatives.of_band(first + k)
         # What samples count from the middle from.
         numbers[6] = self._image.middle
-        nothing = np.zeros((0, PAST), np.int64)
+        nothing = np.zeros((0, PAST), kind)
         return BandMemory(
             values[: (self._stretch + bands) * bands].reshape(-1, bands),
             # A band needs its samples back to the north-western one, and its neighbour is a step ahead.
-            np.zeros((columns + 4, PAST + bands), np.int64),
-            np.zeros((PAST, PAST + bands), np.int64),
+            np.zeros((columns + 4, PAST + bands), kind),
+            np.zeros((PAST, PAST + bands), kind),
             weights,
             offsets,
             numbers,
-            (-np.arange(columns + _LANES, dtype=np.int64) % columns)[np.newaxis],
+            np.arange(0, -columns - _LANES, -1, dtype=kind)[np.newaxis] % columns,
             nothing,
             nothing,
         )
@@ -264,21 +284,23 @@ class BandWaves:
             memory.bands[4, own] = share[low:high]
             memory.bands[5, own] = 0 if "relative" in limits else most[low:high]
 
-    def run(self, values: NDArray[np.int64]) -> None:
-        """Turn the next samples into residuals, or the other way round, in place.
+    def run(self, values: NDArray[np.int64], out: NDArray[Any] | None = None, middle: int = 0) -> None:
+        """Turn the next samples into residuals, or the other way round, in place, or in `out`.
 
-        `values` are int64, (samples, bands), C order; samples count from the middle of their range.
+        `values` are int64, (samples, bands), C order; samples count from the middle of their range. `out` has
+        their shape and any type of integers; `middle` is added to what comes there.
         """
+        out = values if out is None else out
         for start in range(0, len(values), self._stretch):
-            part = values[start : start + self._stretch]
+            part, to = values[start : start + self._stretch], out[start : start + self._stretch]
             first, last = self._done, self._done + len(part)
             for low, high, memory in self._waves:
-                own = np.ascontiguousarray(part[:, low:high])
-                skew_kernel(own, first, memory.values)
+                skew_kernel(np.ascontiguousarray(part[:, low:high]), first, memory.values)
                 run_samples_kernel(self._lanes, self._numbers, self._way, memory, first, last)
-                unskew_kernel(memory.values, first, own)
-                if len(self._waves) > 1:
-                    part[:, low:high] = own
+                own = to if len(self._waves) == 1 else np.empty((len(to), high - low), to.dtype)
+                unskew_kernel(memory.values, first, own, middle)
+                if own is not to:
+                    to[:, low:high] = own
             self._done = last
 
     def _places(self, low: int, high: int, memory: BandMemory) -> tuple[NDArray[Any], NDArray[Any]]:

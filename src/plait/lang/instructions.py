@@ -8,6 +8,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
+
 from plait.lang import lanes as groups
 from plait.lang.compile import host_features, intrinsic, ir, models, register_model, specialise, types
 
@@ -181,6 +183,25 @@ def element_store(typing_context: Any, rows: Any, row: Any, lane: Any, value: An
         return context.get_dummy_value()
 
     return types.void(rows, types.int64, types.int64, rows.dtype), generate
+
+
+@intrinsic
+def row_prefetch(typing_context: Any, rows: Any, row: Any) -> Any:
+    """Ask for the line of the cache in which a row begins."""
+    if rows.layout != "C":
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        view = context.make_array(rows)(context, builder, args[0])
+        columns = builder.extract_value(view.shape, 1) if rows.ndim == 2 else ir.Constant(_I64, 1)
+        place = builder.bitcast(builder.gep(view.data, [builder.mul(args[1], columns)]), _I8.as_pointer())
+        # To be read, from the nearest cache, as data.
+        how = [ir.Constant(INDEX, number) for number in (0, 3, 1)]
+        kind = ir.FunctionType(ir.VoidType(), [place.type, INDEX, INDEX, INDEX])
+        builder.call(builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind), [place, *how])
+        return context.get_dummy_value()
+
+    return types.void(rows, types.int64), generate
 
 
 @intrinsic
@@ -638,6 +659,50 @@ def _of_one(operation: Any) -> Any:
     return lambda a: operation(a)
 
 
+def _product(odd: bool) -> Any:
+    """Multiply every other lane of groups of 32-bit integers into 64 bits."""
+
+    @intrinsic
+    def operation(typing_context: Any, a: Any, b: Any) -> Any:
+        if a != b or not _is_integer(a) or a.element.bitwidth != 32:
+            return None
+        wide = LaneGroup(types.int64, a.width // 2)
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kind = vector_type(wide)
+            half = ir.Constant(kind, [32] * wide.width)
+            cast = [builder.bitcast(value, kind) for value in args]
+            # Their lower halves alone are multiplied, for which there is an instruction.
+            both = cast if odd else [builder.shl(value, half) for value in cast]
+            return builder.mul(*(builder.ashr(value, half) for value in both))
+
+        return wide(a, b), generate
+
+    return operation
+
+
+vector_product_even, vector_product_odd = _product(False), _product(True)
+
+
+@intrinsic
+def vector_interleaved(typing_context: Any, even: Any, odd: Any, shift: Any) -> Any:
+    """Shift lanes of 64 bits, and take the lower halves of one and the other in turn."""
+    if even != odd or shift != LaneGroup(types.int32, 2 * even.width):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        low, half = (ir.Constant(args[0].type, [n] * even.width) for n in (0xFFFFFFFF, 32))
+        both = builder.bitcast(args[2], args[0].type)
+        places = builder.and_(both, low), builder.lshr(both, half)
+        halves = [
+            builder.bitcast(builder.lshr(*one), args[2].type) for one in zip(args[:2], places, strict=True)
+        ]
+        order = [k if k % 2 == 0 else shift.width + k - 1 for k in range(shift.width)]
+        return builder.shuffle_vector(*halves, indices(order))
+
+    return shift(even, odd, shift), generate
+
+
 def _of_two(operation: Any) -> Any:
     return lambda a, b: operation(a, b)
 
@@ -710,6 +775,18 @@ def _select_numbers(mask, a, b):  # type: ignore[no-untyped-def]
     return a if mask else b
 
 
+def _product_numbers(a, b):  # type: ignore[no-untyped-def]
+    return np.int64(a) * np.int64(b)
+
+
+def _no_product(a, b):  # type: ignore[no-untyped-def]
+    return np.int64(0)
+
+
+def _shifted_number(even, odd, shift):  # type: ignore[no-untyped-def]
+    return even >> shift
+
+
 def _mask_bits_number(mask):  # type: ignore[no-untyped-def]
     return 1 if mask else 0
 
@@ -728,6 +805,7 @@ _by_width(groups.load, _load_one, _load_group)
 _by_width(groups.store, _store_one, _store_group)
 _by_width(groups.splat, _second, _of_two(vector_splat))
 _by_width(groups.lookup, _lookup_one, _lookup_group)
+specialise(groups.prefetch, lambda rows, row: _of_two(row_prefetch))
 _by_kind(groups.maximum, _maximum_numbers, _of_two(vector_maximum))
 _by_kind(groups.minimum, _minimum_numbers, _of_two(vector_minimum))
 _by_kind(groups.quotient, _of_two(lane_quotient), _of_two(lane_quotient))
@@ -738,6 +816,9 @@ _by_kind(groups.majority, _majority_numbers, _of_three(vector_majority))
 _by_kind(groups.equal, _equal_numbers, _of_two(vector_equal))
 _by_kind(groups.greater, _greater_numbers, _of_two(vector_greater))
 _by_kind(groups.select, _select_numbers, _of_three(vector_select))
+_by_kind(groups.product_even, _product_numbers, _of_two(vector_product_even))
+_by_kind(groups.product_odd, _no_product, _of_two(vector_product_odd))
+_by_kind(groups.interleaved, _shifted_number, _of_three(vector_interleaved))
 _by_kind(groups.mask_bits, _mask_bits_number, _of_one(vector_mask_bits))
 _by_kind(groups.any_bits, _same, _of_one(vector_any_bits))
 _by_kind(groups.largest_lane, _same, _of_one(vector_largest_lane))

@@ -135,6 +135,12 @@ def store(lanes: Any, rows: Any, row: int, lane: int, value: Any) -> None:
         rows[row, lane : lane + lanes.width] = value
 
 
+def prefetch(rows: Any, row: int) -> None:
+    """Bring the beginning of ``rows[row]`` near, and do not wait for it; in Python there is nothing to do."""
+    if rows.ndim > 2 or not rows.flags.c_contiguous or not 0 <= row < len(rows):
+        raise IndexError(f"row {row} of an array {rows.shape} with strides {rows.strides}")
+
+
 def splat(lanes: Any, value: Any) -> Any:
     """A group with the same value in all lanes."""
     return value if lanes.width == 1 else np.full(lanes.width, value)
@@ -283,6 +289,28 @@ def lookup(lanes: Any, table: Any, row: int, index: Any) -> Any:
 def widen(like: Any, value: Any) -> Any:
     """Integers in the signed lane type of `like`, which is at least as wide."""
     return value.astype(like.dtype) if isinstance(value, np.ndarray) else like.dtype.type(value)
+
+
+def product_even(a: Any, b: Any) -> Any:
+    """64-bit products of the lanes 0, 2, 4, ... of groups of 32-bit integers; of numbers, their product."""
+    return a[::2].astype(np.int64) * b[::2] if isinstance(a, np.ndarray) else np.int64(a) * np.int64(b)
+
+
+def product_odd(a: Any, b: Any) -> Any:
+    """64-bit products of the lanes 1, 3, 5, ... of groups of 32-bit integers; 0 of numbers."""
+    return a[1::2].astype(np.int64) * b[1::2] if isinstance(a, np.ndarray) else np.int64(0)
+
+
+def interleaved(even: Any, odd: Any, shift: Any) -> Any:
+    """Groups of 64-bit integers, one for lanes 0, 2, 4, ..., shifted to the right; 32 bits have room for it.
+
+    `shift` is a group of 32-bit lanes, each from 0 to 31; of numbers, `even` is shifted.
+    """
+    if not isinstance(even, np.ndarray):
+        return even >> shift
+    found = np.empty_like(shift)
+    found[::2], found[1::2] = even >> shift[::2], odd >> shift[1::2]
+    return found
 
 
 def highest_bit(word: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +57,7 @@ def simulate(
     words: int = 10_000,
     errors: int = 100,
     seed: int = 1,
+    progress: Callable[[float, int], None] | None = None,
     **settings: Any,
 ) -> ErrorRates:
     """Send random words over a channel with white Gaussian noise, and decode them.
@@ -73,6 +74,8 @@ def simulate(
         So many words with errors are enough; the block of 512 words in which they occur is the last one.
     seed
         Which words and noise; they depend on nothing else but the ratio.
+    progress
+        Called with the ratio and the words sent at it so far.
     **settings
         Those of `decode`.
 
@@ -102,13 +105,13 @@ def simulate(
     for ratio in ebn0:
         if not -100 <= ratio <= 100:
             raise InvalidInput("ebn0", found=ratio, expected="-100 to 100 dB")
-        rows.append(_point(code, float(ratio), words, errors, seed, settings))
+        rows.append(_point(code, float(ratio), words, errors, seed, progress, settings))
     columns = [np.array(column) for column in zip(*rows, strict=True)] or [np.zeros(0)] * 12
     return ErrorRates(*columns)
 
 
 def _point(
-    code: Code, ratio: float, words: int, errors: int, seed: int, settings: dict[str, Any]
+    code: Code, ratio: float, words: int, errors: int, seed: int, progress: Any, settings: dict[str, Any]
 ) -> tuple[float, ...]:
     variance = code.n / code.k / 2 / 10 ** (ratio / 10)
     sent = wrong = undetected = steps = 0
@@ -127,6 +130,8 @@ def _point(
         wrong += int((each > 0).sum())
         undetected += int(((each > 0) & done.found).sum())
         bits, squares = bits + int(each.sum()), squares + int((each**2).sum())
+        if progress is not None:
+            progress(ratio, sent)
     share, spread = wrong / sent, _Z**2 / sent
     middle, half = share + spread / 2, _Z * math.sqrt((share * (1 - share) + spread / 4) / sent)
     ber = bits / sent / code.k

@@ -24,6 +24,7 @@ from plait.errors import FormatError, InvalidInput, in_range
 from plait.formats.compression import read_text
 from plait.lang.algebras import BIG_COUNT, Count, LogSum, MaxPlus, choice, extend
 from plait.lang.compile import by_type_of, kernel, shared
+from plait.lang.lanes import prefetch
 
 _Floats = NDArray[np.float64]
 
@@ -55,17 +56,20 @@ class _Arcs(NamedTuple):
 class _Visited(NamedTuple):
     """States of the frame under way and of the one before, in the order in which they were reached.
 
-    `seats` int32 (states,): the row of a state in `now`, if it is one when ``counts[4]`` is taken off. `now`
-    (states, 4) and `before` (states, 5), of the values' type, have the columns below. `bins` int64, and
-    `values` and `states` int32 (states,) of one of them, are memory. `tokens` int64 (tokens, 2): the token
+    `seats` int32 (states,): the place of a state among those now, if ``counts[4]`` taken off leaves one.
+    `values` and `old` (states,): those now and those before, apart, because most are looked at and left as
+    they are. `now` int64 (states, 3) and `before` int64 (states, 4) have the columns below. `bins` int64, and
+    `some` and `states` int32 (states,) of one of them, are memory. `tokens` int64 (tokens, 2): the token
     before, and the arc. `counts` int64: reached before and now, tokens, frames done, and what is taken off.
     """
 
     seats: Any
+    values: Any
+    old: Any
     now: Any
     before: Any
     bins: Any
-    values: Any
+    some: Any
     states: Any
     tokens: Any
     counts: Any
@@ -73,12 +77,12 @@ class _Visited(NamedTuple):
 
 #: Of a state now: the token and the arc that it was reached by, or its own token and the arc _MADE. Of one
 #: before: its token, its first arc and the one behind its last.
-_VALUE, _STATE, _TOKEN, _ARC = range(4)
-_FIRST, _LAST = 3, 4
+_STATE, _TOKEN, _ARC = range(3)
+_FIRST, _LAST = 2, 3
 _MADE: Final = -2
 _BINS: Final = 1024
-#: States whose arcs are loaded before they are followed.
-_AHEAD: Final = 32
+#: Steps of states in which what they are followed by is brought near.
+_AHEAD: Final = 8
 _SEATS: Final = 1 << 30
 
 _traced: Final[Any] = by_type_of(
@@ -92,7 +96,7 @@ def _token(at: Any, row: Any) -> Any:
     if row[_ARC] == _MADE:
         return row[_TOKEN]
     number = at.counts[2]
-    at.tokens[number, 0], at.tokens[number, 1] = int(row[_TOKEN]), int(row[_ARC])
+    at.tokens[number, 0], at.tokens[number, 1] = row[_TOKEN], row[_ARC]
     at.counts[2] = number + 1
     return number
 
@@ -108,14 +112,11 @@ def _reach(alg: Any, at: Any, s: Any, value: Any, token: Any, arc: Any) -> None:
         at.seats[s] = at.counts[4] + k
         at.counts[1] = k + 1
         at.now[k, _STATE] = s
-    elif _traced(alg) and (
-        value < at.now[k, _VALUE] or (value == at.now[k, _VALUE] and arc >= at.now[k, _ARC])
-    ):
+    elif _traced(alg) and (value < at.values[k] or (value == at.values[k] and arc >= at.now[k, _ARC])):
         return
     else:
-        value = choice(alg, at.now[k, _VALUE], value)
-    row = at.now[k]
-    row[_VALUE], row[_TOKEN], row[_ARC] = value, token, arc
+        value = choice(alg, at.values[k], value)
+    at.values[k], at.now[k, _TOKEN], at.now[k, _ARC] = value, token, arc
 
 
 @shared
@@ -124,8 +125,8 @@ def _follow_empty(alg: Any, arcs: Any, at: Any) -> None:
     for rank in range(arcs.levels):
         i = 0
         while i < at.counts[1]:
-            row = at.now[i]
-            s = int(row[_STATE])
+            value, row = at.values[i], at.now[i]
+            s = row[_STATE]
             i += 1
             if arcs.ranks[s] != rank:
                 continue
@@ -135,41 +136,40 @@ def _follow_empty(alg: Any, arcs: Any, at: Any) -> None:
             for a in range(arcs.first[s], arcs.first[s + 1]):
                 code = int(arcs.table[a, 1])
                 if code & ((1 << arcs.bits) - 1) == 0:
-                    value = extend(alg, row[_VALUE], arcs.table[a, 0])
-                    _reach(alg, at, code >> arcs.bits, value, row[_TOKEN], a)
+                    _reach(alg, at, code >> arcs.bits, extend(alg, value, arcs.table[a, 0]), row[_TOKEN], a)
 
 
 @shared
 def _last_kept(at: Any, beam: Any, most: Any) -> Any:
     """Value and state of the last to keep: within the beam, of the best `most`, of equal ones the first."""
-    best, worst, reached = -math.inf, math.inf, at.counts[1]
-    for i in range(reached):
-        best = max(best, at.now[i, _VALUE])
-    least, kept = best - beam, 0
-    for i in range(reached):
-        if at.now[i, _VALUE] >= least:
-            worst = min(worst, at.now[i, _VALUE])
-            kept += 1
-    if kept <= most:
+    values = at.values[: at.counts[1]]
+    best, worst = -math.inf, math.inf
+    for value in values:
+        best, worst = max(best, value), min(worst, value)
+    least = best - beam
+    if values.size <= most:
         return least, at.seats.size
     # By bins of their values first: then the last one is looked for in its bin alone.
+    worst = max(worst, least)
     scale = (_BINS - 1) / (best - worst) if best > worst else 0.0
     at.bins[:] = 0
-    for i in range(reached):
-        if at.now[i, _VALUE] >= least:
-            at.bins[int((best - at.now[i, _VALUE]) * scale)] += 1
+    for value in values:
+        if value >= least:
+            at.bins[int((best - value) * scale)] += 1
+    if at.bins.sum() <= most:
+        return least, at.seats.size
     last, count = 0, at.bins[0]
     while count < most:
         last += 1
         count += at.bins[last]
     own = 0
-    for i in range(reached):
-        if at.now[i, _VALUE] >= least and int((best - at.now[i, _VALUE]) * scale) == last:
-            at.values[own], at.states[own] = at.now[i, _VALUE], int(at.now[i, _STATE])
+    for i in range(values.size):
+        if values[i] >= least and int((best - values[i]) * scale) == last:
+            at.some[own], at.states[own] = values[i], at.now[i, _STATE]
             own += 1
     place = most - count + own - 1
-    _select(at.values, at.states, own - 1, place)
-    return at.values[place], at.states[place]
+    _select(at.some, at.states, own - 1, place)
+    return at.some[place], at.states[place]
 
 
 @shared
@@ -206,11 +206,12 @@ def _end_frame(alg: Any, arcs: Any, at: Any, beam: Any, most: Any) -> None:
     dropping, kept = beam < math.inf or most < at.seats.size, 0
     least, last = _last_kept(at, beam, most) if dropping else (-math.inf, 0)
     for i in range(at.counts[1]):
-        row, old = at.now[i], at.before[kept]
-        s = int(row[_STATE])
-        if dropping and (row[_VALUE] < least or (row[_VALUE] == least and s > last)):
+        value, row = at.values[i], at.now[i]
+        s = row[_STATE]
+        if dropping and (value < least or (value == least and s > last)):
             continue
-        old[_VALUE], old[_STATE], old[_FIRST], old[_LAST] = row[_VALUE], s, arcs.first[s], arcs.first[s + 1]
+        at.old[kept], old = value, at.before[kept]
+        old[_STATE], old[_FIRST], old[_LAST] = s, arcs.first[s], arcs.first[s + 1]
         old[_TOKEN] = _token(at, row) if _traced(alg) else -1
         kept += 1
     at.counts[4] += at.counts[1]
@@ -221,12 +222,13 @@ def _end_frame(alg: Any, arcs: Any, at: Any, beam: Any, most: Any) -> None:
 
 
 @shared
-def _touch(arcs: Any, at: Any, first: Any, last: Any) -> None:
-    """Bring arcs of some states of the frame before near: these loads wait for each other no more."""
-    weights = at.values[0]
-    for i in range(first, last):
-        weights += arcs.table[int(at.before[i, _FIRST]), 0]
-    at.values[0] = weights
+def _bring(arcs: Any, at: Any, i: Any, reached: Any) -> None:
+    """Bring near what states further on of the frame before will need: arcs, and seats at their ends."""
+    if i + 2 * _AHEAD < reached:
+        prefetch(arcs.table, at.before[i + 2 * _AHEAD, _FIRST])
+    if i + _AHEAD < reached:
+        for a in range(at.before[i + _AHEAD, _FIRST], at.before[i + _AHEAD, _LAST]):
+            prefetch(at.seats, int(arcs.table[a, 1]) >> arcs.bits)
 
 
 @kernel
@@ -243,11 +245,10 @@ def sweep_arcs(alg: Any, arcs: _Arcs, start: int, frames: Any, beam: float, most
             _reach(alg, at, start, alg.one, -1, -1)
         reached = at.counts[0] if t else 0
         for i in range(reached):
-            if i % _AHEAD == 0:
-                _touch(arcs, at, i, min(i + _AHEAD, reached))
+            _bring(arcs, at, i, reached)
             old = at.before[i]
-            before, token = old[_VALUE], old[_TOKEN]
-            for a in range(int(old[_FIRST]), int(old[_LAST])):
+            before, token = at.old[i], old[_TOKEN]
+            for a in range(old[_FIRST], old[_LAST]):
                 code = int(arcs.table[a, 1])
                 label = code & labels
                 if label > 0:
@@ -263,7 +264,7 @@ def keep_tokens(at: _Visited, places: Any) -> None:
     for k in range(at.counts[2]):
         places[k] = -1
     for i in range(at.counts[0]):
-        k = int(at.before[i, _TOKEN])
+        k = at.before[i, _TOKEN]
         while k >= 0 and places[k] < 0:
             places[k] = 0
             k = at.tokens[k, 0]
@@ -276,7 +277,7 @@ def keep_tokens(at: _Visited, places: Any) -> None:
             kept += 1
     at.counts[2] = kept
     for i in range(at.counts[0]):
-        at.before[i, _TOKEN] = places[int(at.before[i, _TOKEN])]
+        at.before[i, _TOKEN] = places[at.before[i, _TOKEN]]
 
 
 class Path(NamedTuple):
@@ -458,16 +459,15 @@ class Graph:
         """
         in_range("beam", beam, 0)
         in_range("most", self.states if most is None else most, 1)
-        ends, at = self._swept(_BEST, frames, beam, most)
+        ends, tokens, at = self._swept(_BEST, frames, beam, most)
         if not len(ends):
             return self.path(-math.inf, np.empty(0, np.int64))
-        best = ends[ends[:, _VALUE].argmax()]
-        found = []
-        token = int(best[_TOKEN])
+        best = ends.argmax()
+        found, token = [], int(tokens[best])
         while token >= 0 and at.tokens[token, 1] >= 0:
             found.append(int(at.tokens[token, 1]))
             token = int(at.tokens[token, 0])
-        return self.path(float(best[_VALUE]), np.array(found[::-1], np.int64))
+        return self.path(float(ends[best]), np.array(found[::-1], np.int64))
 
     def best_paths(
         self,
@@ -531,8 +531,7 @@ class Graph:
         InvalidInput
             If the frames have too few labels.
         """
-        ends, _ = self._swept(_LOG_SUM, frames)
-        return float(np.logaddexp.reduce(ends[:, _VALUE], initial=-math.inf))
+        return float(np.logaddexp.reduce(self._swept(_LOG_SUM, frames)[0], initial=-math.inf))
 
     def paths(self, frames: Any) -> int:
         """Count the accepted paths.
@@ -552,8 +551,7 @@ class Graph:
         InvalidInput
             If the frames have too few labels.
         """
-        ends, _ = self._swept(BIG_COUNT, frames)
-        return sum(ends[:, _VALUE].tolist())
+        return sum(self._swept(BIG_COUNT, frames)[0].tolist())
 
     def _frames(self, frames: Any) -> _Floats:
         """What frames weigh."""
@@ -565,8 +563,8 @@ class Graph:
 
     def _swept(
         self, algebra: Any, frames: Any, beam: float = math.inf, most: int | None = None
-    ) -> tuple[NDArray[Any], _Visited]:
-        """Final states that are reached, in order, as `before` has them; what was visited."""
+    ) -> tuple[NDArray[Any], NDArray[np.int64], _Visited]:
+        """Values of final states that are reached, in order, and their tokens; what was visited."""
         rows: Any = self._frames(frames)
         arcs, final = self._tables
         sweep: Any = sweep_arcs
@@ -579,10 +577,12 @@ class Graph:
         states = self.states
         at = _Visited(
             np.full(states, -1, np.int32),
-            np.empty((states, 4), rows.dtype),
-            np.empty((states, 5), rows.dtype),
+            np.empty(states, rows.dtype),
+            np.empty(states, rows.dtype),
+            np.empty((states, 3), np.int64),
+            np.empty((states, 4), np.int64),
             np.empty(_BINS, np.int64),
-            np.zeros(states, rows.dtype),
+            np.empty(states, rows.dtype),
             np.empty(states, np.int32),
             np.empty((max(min(_TOKENS, 2 * states * (len(rows) + 2)), 4 * states), 2), np.int64),
             np.zeros(5, np.int64),
@@ -594,13 +594,14 @@ class Graph:
             keep_tokens(at, np.empty(len(at.tokens), np.int64))
             if at.counts[2] + 2 * states > len(at.tokens) // 2:
                 at = at._replace(tokens=np.concatenate([at.tokens, np.empty_like(at.tokens)]))
-        last = at.before[: at.counts[0]]
-        last = last[np.argsort(last[:, _STATE].astype(np.int64))]
-        ends = final[last[:, _STATE].astype(np.int64)]
+        order = np.argsort(at.before[: at.counts[0], _STATE])
+        last, values = at.before[order], at.old[order]
+        ends = final[last[:, _STATE]]
         if algebra is not BIG_COUNT:
             # Logarithms of both algebras are extended by their sum.
-            last[:, _VALUE] += ends
-        return last[ends > -math.inf], at
+            values += ends
+        kept = ends > -math.inf
+        return values[kept], last[kept, _TOKEN], at
 
 
 class GraphBatch(NamedTuple):

@@ -11,14 +11,24 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from plait.dp.bands.prediction import doubled, learning_shift, local_sum, mapped, of_lanes, predicted
+from plait.dp.bands.prediction import (
+    doubled,
+    in_lanes,
+    learning_shift,
+    local_sum,
+    mapped,
+    no_sum,
+    of_lanes,
+    plus_product,
+    predicted,
+)
 from plait.dp.bands.wavefront import directional, learn_one
 from plait.lang.compile import shared
-from plait.lang.lanes import equal, greater, load, splat, store
+from plait.lang.lanes import equal, greater, load, store
 
 
 class Abreast(NamedTuple):
-    """Arrays of a run, int64, rows of C order.
+    """Arrays of a run, integers as wide as the lanes, rows of C order.
 
     `samples` (columns + 1 + samples, 16 + bands): those of the row before and one more, then those of the
     run; the first 16 columns are 0. `residuals` (samples, bands). `past` (2, 16 + bands): differences and
@@ -77,15 +87,17 @@ def _code(
     """Residuals of a group of bands, and what they teach."""
     at, weights = lane + 16, memory.weights
     sigma, s = load(lanes, memory.past, 1, at), load(lanes, memory.samples, place.row, at)
-    dot, base = p.zero, 0
+    dot, base = no_sum(p), 0
     d_n = d_w = d_nw = p.zero
     if way.full:
         near = _near(lanes, columns, memory.samples, place.row, lane)
         d_n, d_w, d_nw = directional(p, near, sigma, place.first_row, place.first)
-        dot = d_n * load(lanes, weights, 0, lane) + d_w * load(lanes, weights, 1, lane)
-        dot, base = dot + d_nw * load(lanes, weights, 2, lane), 3
+        dot = plus_product(p, dot, d_n, load(lanes, weights, 0, lane))
+        dot = plus_product(p, dot, d_w, load(lanes, weights, 1, lane))
+        dot, base = plus_product(p, dot, d_nw, load(lanes, weights, 2, lane)), 3
     for i in range(way.before):
-        dot = dot + load(lanes, memory.past, 0, at - 1 - i) * load(lanes, weights, base + i, lane)
+        u = load(lanes, memory.past, 0, at - 1 - i)
+        dot = plus_product(p, dot, u, load(lanes, weights, base + i, lane))
     double = doubled(p, predicted(p, dot, sigma))
     store(lanes, memory.residuals, step, lane, mapped(p, s, double))
     falls = greater(double, s + s)
@@ -100,7 +112,7 @@ def _code(
 
 @shared
 def _place_of(lanes: Any, p: Any, t: Any, column: Any, row: int) -> Any:
-    many, at = splat(lanes, t), splat(lanes, column)
+    many, at = in_lanes(p, lanes, t), in_lanes(p, lanes, column)
     first_row = greater(p.columns, many)
     return _Place(row, first_row, equal(at, p.zero), equal(at, p.columns - p.one))
 
@@ -123,7 +135,7 @@ def run_abreast(lanes: Any, numbers: Any, way: Any, memory: Any, first: int, cou
                     double = memory.samples[row, band + 15] << 1
                 memory.residuals[step, band] = mapped(numbers, memory.samples[row, band + 16], double)
             continue
-        place, shift = _place_of(lanes, p, t, t % columns, row), learning_shift(p, splat(lanes, t))
+        place, shift = _place_of(lanes, p, t, t % columns, row), learning_shift(p, in_lanes(p, lanes, t))
         for lane in range(0, bands, lanes.width):
             _find(lanes, p, columns, way, memory, place, lane)
         for lane in range(0, bands, lanes.width):

@@ -30,16 +30,8 @@ STEPS: Final = 32
 WARPS: Final = 17
 #: A multiple of whatever is divided by, larger than what is shifted.
 _LIFT: Final = 1 << 30
-#: Most bits of a sample.
-MOST_BITS: Final = 16
 _WIDE: Final = WARP + PAST
 _WORD: Final = np.dtype(np.int32)
-
-
-def fits(bits: int, components: int, omega: int, register: int) -> bool:
-    """Whether no weighted sum of so many components is wrapped to the bits of the register."""
-    # Differences are at most 3 * 2**bits, and the sum of neighbours counted from the middle 2**(bits + 1).
-    return bits <= MOST_BITS and (components * 12 + 2) << (bits + omega) < 1 << (register - 1)
 
 
 class WordPrediction(NamedTuple):

@@ -9,8 +9,21 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from plait.lang.compile import by_type, shared
-from plait.lang.lanes import equal, greater, maximum, minimum, quotient, select, splat
+from plait.lang.lanes import (
+    equal,
+    greater,
+    interleaved,
+    maximum,
+    minimum,
+    product_even,
+    product_odd,
+    quotient,
+    select,
+    splat,
+)
 
 
 @shared
@@ -57,20 +70,19 @@ class BandPrediction(NamedTuple):
 
     @staticmethod
     def of_lanes(p: BandPrediction, lanes: Any) -> Any:
-        return BandPrediction(
-            splat(lanes, p.zero),
-            splat(lanes, p.one),
-            splat(lanes, p.least),
-            splat(lanes, p.largest),
-            splat(lanes, p.omega),
-            splat(lanes, p.wrap),
-            splat(lanes, p.columns),
-            splat(lanes, p.interval),
-            splat(lanes, p.initial),
-            splat(lanes, p.final),
-            splat(lanes, p.scale),
-            splat(lanes, p.theta),
-        )
+        return _spread(p, lanes)
+
+    @staticmethod
+    def in_lanes(p: BandPrediction, lanes: Any, value: Any) -> Any:
+        return splat(lanes, value)
+
+    @staticmethod
+    def no_sum(p: BandPrediction) -> Any:
+        return p.zero
+
+    @staticmethod
+    def plus_product(p: BandPrediction, dot: Any, difference: Any, weight: Any) -> Any:
+        return dot + difference * weight
 
     @staticmethod
     def predicted(p: BandPrediction, dot: Any, sigma: Any) -> Any:
@@ -158,9 +170,86 @@ class BandPrediction(NamedTuple):
         return ((pulled >> (p.omega + p.theta + p.one)) + p.one) >> p.one
 
 
+@shared
+def _spread(p: Any, lanes: Any) -> Any:
+    """The constants in every lane."""
+    return BandPrediction(
+        in_lanes(p, lanes, p.zero),
+        in_lanes(p, lanes, p.one),
+        in_lanes(p, lanes, p.least),
+        in_lanes(p, lanes, p.largest),
+        in_lanes(p, lanes, p.omega),
+        in_lanes(p, lanes, p.wrap),
+        in_lanes(p, lanes, p.columns),
+        in_lanes(p, lanes, p.interval),
+        in_lanes(p, lanes, p.initial),
+        in_lanes(p, lanes, p.final),
+        in_lanes(p, lanes, p.scale),
+        in_lanes(p, lanes, p.theta),
+    )
+
+
+#: Most bits of a sample whose differences, and all but sums of products, have 32 bits.
+NARROW_BITS = 16
+
+
+def fits(bits: int, components: int, omega: int, register: int) -> bool:
+    """Whether no weighted sum of so many components is wrapped to the bits of the register."""
+    # Differences are at most 2**(bits + 2), and the sum of neighbours counted from the middle 2**(bits + 1).
+    return bits <= NARROW_BITS and (components * 16 + 2) << (bits + omega) < 1 << (register - 1)
+
+
+class NarrowPrediction(BandPrediction):
+    """The same with lanes of 32 bits where no sum is wrapped, see `fits`; only products have 64.
+
+    A weighted sum is two groups, of the lanes 0, 2, ... and 1, 3, ...; nothing but the double-resolution
+    prediction is made of it.
+    """
+
+    @staticmethod
+    def of_lanes(p: Any, lanes: Any) -> Any:
+        return NarrowPrediction(*_spread(p, lanes))
+
+    @staticmethod
+    def in_lanes(p: Any, lanes: Any, value: Any) -> Any:
+        return splat(lanes, np.int32(value))
+
+    @staticmethod
+    def no_sum(p: Any) -> Any:
+        return product_even(p.zero, p.zero), product_odd(p.zero, p.zero)
+
+    @staticmethod
+    def plus_product(p: Any, dot: Any, difference: Any, weight: Any) -> Any:
+        return dot[0] + product_even(difference, weight), dot[1] + product_odd(difference, weight)
+
+    @staticmethod
+    def predicted(p: Any, dot: Any, sigma: Any) -> Any:
+        return plus_product(p, dot, sigma, p.one << p.omega)
+
+    @staticmethod
+    def doubled(p: Any, high: Any) -> Any:
+        whole = interleaved(high[0], high[1], p.omega + p.one) + p.one
+        return minimum(maximum(whole, p.least + p.least), p.largest + p.largest + p.one)
+
+
 @by_type
 def of_lanes(p: Any, lanes: Any) -> Any:
     """The constants in every lane."""
+
+
+@by_type
+def in_lanes(p: Any, lanes: Any, value: Any) -> Any:
+    """A number in every lane."""
+
+
+@by_type
+def no_sum(p: Any) -> Any:
+    """A weighted sum of nothing."""
+
+
+@by_type
+def plus_product(p: Any, dot: Any, difference: Any, weight: Any) -> Any:
+    """A weighted sum with one more product."""
 
 
 @by_type

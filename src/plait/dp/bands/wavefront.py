@@ -18,11 +18,14 @@ from plait.dp.bands.prediction import (
     doubled,
     error_limit,
     folded,
+    in_lanes,
     learned,
     learning_shift,
     local_sum,
     mapped,
+    no_sum,
     of_lanes,
+    plus_product,
     predicted,
     quantised,
     representative,
@@ -32,14 +35,14 @@ from plait.dp.bands.prediction import (
     unmapped,
 )
 from plait.lang.compile import by_type, shared
-from plait.lang.lanes import OneLane, equal, greater, load, select, splat, store
+from plait.lang.lanes import OneLane, equal, greater, load, select, store
 
 #: Steps whose differences are kept, and lanes before the first band: more than the 15 bands before a band.
 PAST = 16
 
 
 class BandMemory(NamedTuple):
-    """Arrays of a wave; all int64, rows of C order.
+    """Arrays of a wave, integers as wide as the lanes, rows of C order.
 
     The number of bands here is a multiple of the lanes of every group; there may be more than the image has.
 
@@ -235,15 +238,16 @@ def _group(lanes: Any, p: Any, way: Any, memory: Any, rows: Any, step: Any, lane
     last = equal(column, p.columns - p.one)
     sigma = local_sum(way.sums, (w, nw, n, ne), wz, first_row, first, last)
     d_n, d_w, d_nw = directional(p, (w, nw, n, ne), sigma, first_row, first)
-    dot = p.zero
+    dot = no_sum(p)
     base = 0
     if way.full:
         base = 3
-        dot = d_n * load(lanes, weights, 0, lane) + d_w * load(lanes, weights, 1, lane)
-        dot = dot + d_nw * load(lanes, weights, 2, lane)
+        dot = plus_product(p, dot, d_n, load(lanes, weights, 0, lane))
+        dot = plus_product(p, dot, d_w, load(lanes, weights, 1, lane))
+        dot = plus_product(p, dot, d_nw, load(lanes, weights, 2, lane))
     for i in range(way.before):
         u = load(lanes, memory.past, (now - 1 - i) & 15, at - 1 - i)
-        dot = dot + u * load(lanes, weights, base + i, lane)
+        dot = plus_product(p, dot, u, load(lanes, weights, base + i, lane))
     high = predicted(p, dot, sigma)
     double = doubled(p, high)
     sample, stands = _turned(lanes, p, way, memory, here, lane, high, double)
@@ -314,7 +318,7 @@ def _run_step(lanes: Any, p: Any, numbers: Any, way: Any, memory: Any, step: int
     place = (group - step) % columns
     turn = lanes.width % columns
     own = numbers.zero + step
-    every = splat(lanes, own)
+    every = in_lanes(p, lanes, own)
     while group < high:
         if group >= low and group + lanes.width <= high:
             _group(lanes, p, way, memory, ring, every, group, place)
@@ -359,24 +363,25 @@ def skew(samples: Any, first: int, values: Any) -> None:
 
     `first` is the number of the first of them in their bands.
     """
-    rows = values.shape[0]
     for k in range(samples.shape[0]):
-        row = (first + k) % rows
-        for z in range(samples.shape[1]):
-            values[row, z] = samples[k, z]
-            row += 1
-            if row == rows:
-                row = 0
+        row = (first + k) % values.shape[0]
+        # Where the memory begins again.
+        turn = min(values.shape[0] - row, samples.shape[1])
+        for z in range(turn):
+            store(OneLane(1), values, row + z, z, load(OneLane(1), samples, k, z))
+        row -= values.shape[0]
+        for z in range(turn, samples.shape[1]):
+            store(OneLane(1), values, row + z, z, load(OneLane(1), samples, k, z))
 
 
 @shared
-def unskew(values: Any, first: int, samples: Any) -> None:
-    """The inverse of `skew`: `samples` is changed in place."""
-    rows = values.shape[0]
+def unskew(values: Any, first: int, samples: Any, middle: int) -> None:
+    """The inverse of `skew`, with `middle` added: `samples`, integers, are written."""
     for k in range(samples.shape[0]):
-        row = (first + k) % rows
-        for z in range(samples.shape[1]):
-            samples[k, z] = values[row, z]
-            row += 1
-            if row == rows:
-                row = 0
+        row = (first + k) % values.shape[0]
+        turn = min(values.shape[0] - row, samples.shape[1])
+        for z in range(turn):
+            store(OneLane(1), samples, k, z, load(OneLane(1), values, row + z, z) + middle)
+        row -= values.shape[0]
+        for z in range(turn, samples.shape[1]):
+            store(OneLane(1), samples, k, z, load(OneLane(1), values, row + z, z) + middle)

@@ -40,7 +40,7 @@ _FEW: Final = 24
 #: Bases up to which a block has all rows in the memory that it shares.
 _SHORT: Final = 80
 #: Warps of a block that has a sequence of its own, by where its rows are, and of those that share one.
-_SHORT_WARPS, _WARPS, _LONG_WARPS = 8, 4, 16
+_SHORT_WARPS, _WARPS, _LONG_WARPS = 4, 4, 16
 #: Blocks that have a sequence of their own, for each multiprocessor.
 _BLOCKS: Final = 8
 #: Bytes of the tables of sequences that are worked on together.

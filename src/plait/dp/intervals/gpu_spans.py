@@ -183,39 +183,33 @@ class SpanWork(NamedTuple):
 def own_work(given: Any, b: Any) -> Any:
     """The b-th sequence as work of this thread."""
     rows, shares = memory_of(given.place, given)
+    texts = given.texts
+    # One as a constant: nothing is multiplied by it.
+    texts = Strands(texts.codes, texts.partners, texts.stacked, texts.paired, 1, texts.longest)
     thread, warps = cuda.threadIdx.x, cuda.blockDim.x // WARP
-    known = (
-        given.rule,
-        given.alg,
-        given.weights,
-        given.texts,
-        given.cells,
-        given.by,
-        given.place,
-        rows,
-        shares,
-    )
-    where = b, b * given.texts.longest, given.lengths[b], thread // WARP, warps, thread % WARP
+    known = given.rule, given.alg, given.weights, texts, given.cells, given.by
+    mine = given.place, rows, shares
+    where = b, b * texts.longest, given.lengths[b], thread // WARP, warps, thread % WARP
     # Divisions take as long as a loop of all sizes does: none of them stands behind this line.
-    return SpanWork(*(known + where + (_SHARES // warps, (7 % warps, 8 % warps, 9 % warps))))
+    return SpanWork(*(known + mine + where + (_SHARES // warps, (7 % warps, 8 % warps, 9 % warps))))
 
 
 @shared
 def place(cells: Any, span: Any, i: Any) -> Any:
-    """Where a cell stands."""
-    return (span + 1) * cells.step + i
+    """Where a cell stands; a product of numbers of 32 bits takes one instruction."""
+    return np.int32(span + 1) * np.int32(cells.step) + i
 
 
 @shared
 def row_at(work: Any, row: Any, i: Any) -> Any:
     """A value of a row of a block."""
-    return work.rows[np.uint32(row * work.cells.step + i)]
+    return work.rows[np.uint32(np.int32(row) * np.int32(work.cells.step) + i)]
 
 
 @shared
 def set_row(work: Any, row: Any, i: Any, value: Any) -> None:
     """Write it."""
-    work.rows[np.uint32(row * work.cells.step + i)] = value
+    work.rows[np.uint32(np.int32(row) * np.int32(work.cells.step) + i)] = value
 
 
 @shared
@@ -245,7 +239,8 @@ def clear(work: Any, first: Any, blocks: Any) -> None:
                 store(one, work.cells.multi, work.b, row * step + i, zero)
             for row in range(_TWO, _ENDS):
                 set_row(work, row, i, zero)
-            list_none(work.alg, work, i)
+            if work.cells.listed.shape[1] > 1:
+                store(one, work.cells.listed, work.b, i, 0)
 
 
 @shared
@@ -410,19 +405,10 @@ def _list_nothing(alg: Any, work: Any, *what: Any) -> None:
     pass
 
 
-def _no_list(alg: Any, work: Any, i: Any) -> None:
-    pass
-
-
-def _empty_list(alg: Any, work: Any, i: Any) -> None:
-    store(OneLane(1), work.cells.listed, work.b, i, 0)
-
-
 #: S of a cell, as far as it is this warp's: of stems that are better than all else where a choice is one of
 #: the alternatives, and of all stems in sums.
 add_splits = by_type_of({SaturatingMaxPlus: _add_listed, Probability: _add_all})
 list_stem = by_type_of({SaturatingMaxPlus: _list_if_better, Probability: _list_nothing})
-list_none = by_type_of({SaturatingMaxPlus: _empty_list, Probability: _no_list})
 
 
 def _finish_cell(way: Any, work: Any, span: Any, i: Any, share: Any) -> None:

@@ -106,27 +106,8 @@ class Summed(NamedTuple):
     drawn: list[str]
 
 
-class _Kernels(NamedTuple):
-    """Entry points, compiled or their definitions, and the lanes of 32 and of 64 bits."""
-
-    fold: Any
-    fill: Any
-    outside: Any
-    pairs: Any
-    walk: Any
-    single: Any
-    double: Any
-
-
+#: What is launched: compiled, or its definitions.
 _ENTRIES: Final = (fold_kernel, fill_kernel, outside_kernel, pairs_kernel, walk_kernel)
-
-
-def _compiled() -> _Kernels:
-    return _Kernels(*_ENTRIES, host_lanes(32), host_lanes(64))
-
-
-def _definitions() -> _Kernels:
-    return _Kernels._make([*map(interpreted, _ENTRIES), lanes_of(1), lanes_of(1)])
 
 
 def bytes_needed(bases: int, *, ensemble: bool) -> int:
@@ -163,11 +144,9 @@ def _in_groups(
     return [found[k] for k in range(len(strands))]
 
 
-def _fold(kernels: Callable[[], _Kernels], batch: FoldBatch, target: Target) -> list[Folded]:
-    fold, *_, lanes, double = kernels()
-    alg = batch.algebra
-    if alg.zero.itemsize == 8:
-        lanes = double
+def _fold(compiled: bool, batch: FoldBatch, target: Target) -> list[Folded]:
+    fold, alg = _ENTRIES[0] if compiled else interpreted(_ENTRIES[0]), batch.algebra
+    lanes = host_lanes(8 * alg.zero.itemsize) if compiled else lanes_of(1)
 
     def run(room: Room, numbers: list[int], group: int, threads: int) -> list[Folded]:
         mine = [batch.strands[k] for k in numbers]
@@ -233,11 +212,9 @@ def _fold_in_parts(fold: Any, room: Room, sweep: Sweep, count: int, threads: int
     return sweep._replace(part=parts[-1]._replace(top=0))
 
 
-def _sum(kernels: Callable[[], _Kernels], batch: EnsembleBatch, target: Target) -> list[Summed]:
-    _, fill, derivatives, list_pairs, walk, _, lanes = kernels()
-    alg = batch.algebra
-    if batch.logarithms:
-        lanes = lanes_of(1)
+def _sum(compiled: bool, batch: EnsembleBatch, target: Target) -> list[Summed]:
+    _, fill, derivatives, list_pairs, walk = _ENTRIES if compiled else map(interpreted, _ENTRIES)
+    lanes, alg = host_lanes(64) if compiled and not batch.logarithms else lanes_of(1), batch.algebra
 
     def run(room: Room, numbers: list[int], group: int, threads: int) -> list[Summed]:
         mine = [batch.strands[k] for k in numbers]
@@ -327,16 +304,16 @@ def _worth(batch: FoldBatch | EnsembleBatch) -> bool:
 #: Best structures of sequences.
 FOLDS: Final[Problem[FoldBatch, list[Folded]]] = Problem(
     "best structures",
-    cpu=partial(_fold, _compiled),
-    reference=partial(_fold, _definitions),
+    cpu=partial(_fold, True),
+    reference=partial(_fold, False),
     cuda="plait.dp.intervals.gpu_fold:fold_batch",
     worth=_worth,
 )
 #: Sums over all structures of sequences.
 ENSEMBLES: Final[Problem[EnsembleBatch, list[Summed]]] = Problem(
     "sums over structures",
-    cpu=partial(_sum, _compiled),
-    reference=partial(_sum, _definitions),
+    cpu=partial(_sum, True),
+    reference=partial(_sum, False),
     cuda="plait.dp.intervals.gpu_fold:sum_batch",
     worth=_worth,
 )

@@ -20,7 +20,7 @@ TYPES = 7
 LARGEST_LOOP, SMALLEST_HAIRPIN = 30, 3
 #: Type of the pair (b, a) for that of (a, b).
 REVERSED = np.array([0, 2, 1, 4, 3, 6, 5], np.int8)
-#: Columns of `LoopWeights.inward` and of `outward`.
+#: Columns of `LoopTables.inward` and of `outward`.
 GENERIC, ONE_SIDED, BULGE, TWO_THREE, HAIRPIN, CLOSING = range(6)
 STEM, EXTERIOR = 4, 5
 #: The first columns of both are of loops with two ends.
@@ -82,16 +82,6 @@ class LoopWeights(NamedTuple):
     values: Any
     hairpin: Any
     keys: Any
-
-    @property
-    def inward(self) -> Any:
-        """As in `LoopTables`."""
-        return self.values[0, INWARD:OUTWARD].reshape(-1, 6)
-
-    @property
-    def outward(self) -> Any:
-        """As in `LoopTables`."""
-        return self.values[0, OUTWARD:_SPECIAL].reshape(-1, 6)
 
 
 class Strands(NamedTuple):

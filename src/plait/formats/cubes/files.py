@@ -548,9 +548,9 @@ class CubeFileWriter(RowWriter):
             self._put_pieces(data, self.layout.shape, row, 0)
 
     def _put_pieces(self, data: NDArray[Any], shape: tuple[int, ...], row: int, first: int) -> None:
-        """Write what lies together in the file at once: all below the axis of the rows."""
+        """Write what lies together in the file at once: all below the axis of the rows, or all there is."""
         step = math.prod(shape[1:])
-        if len(shape) + self.layout.axes.index("y") == 3:
+        if len(shape) + self.layout.axes.index("y") == 3 or data.shape == self.layout.shape:
             position = self.layout.offset + (first + row * step) * data.itemsize
             self._put_bytes(data.reshape(-1).view(np.uint8).data, position)
             return
