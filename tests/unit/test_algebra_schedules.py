@@ -267,7 +267,7 @@ def in_lane(case: AlignmentCase, sign: int, algebra: Any, call: Any) -> int:
 
     top, left = side(columns + 1, 1), side(m, 0)[:, None].copy()
     opened = (left - np.int32(sign * case.gap_open)).astype(np.int32)
-    scratch = BlockScratch(left, opened, np.zeros((4 * len(case.scores), 1), np.int32))
+    scratch = BlockScratch(left, opened, np.zeros((len(case.scores), 4), np.int32))
     lengths = np.array([[n]], np.int32)
     block = Block(packed, 0, columns, 0, lengths, top, np.array([-1, 0, 1], np.int32))
     gap = AffineGap(np.int32(-sign * case.gap_open), np.int32(-sign * case.gap_extend))
