@@ -312,7 +312,7 @@ class _Memory:
         assert self.visit.kept is not None
         for there, here in zip((self.kept.rows, self.kept.columns), self.visit.kept, strict=True):
             inner = here[1:]
-            if inner.flags.c_contiguous and inner.size == 2 * there.size:
+            if inner.flags.c_contiguous and 0 < inner.size == 2 * there.size:
                 # Those of a whole region, with one copy.
                 there.copy_to_host(inner.view(np.int64).reshape(there.shape), stream=stream)
                 continue
