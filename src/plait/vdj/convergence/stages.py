@@ -36,7 +36,7 @@ from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import Progress, RunningSums
 from plait.settings import source_digest
 from plait.stats.design_file import DesignWriter
-from plait.vdj.calls import CLONOTYPE, GeneNames, named_rows, text_of, whole_numbers
+from plait.vdj.calls import CLONOTYPE, first_genes, named_rows, text_of, whole_numbers
 from plait.vdj.convergence.figure_tables import FigureTables
 from plait.vdj.convergence.pgen_tables import PGEN_FIELDS, FigureSettings, PgenColumns
 from plait.vdj.convergence.public_clonotypes import PublicClonotypes, public_clonotypes, write_pairs
@@ -213,7 +213,6 @@ class StretchRows:
         self._settings = settings
         self._stretch = stretch
         self._sample = stretch.sample
-        self._genes = GeneNames()
         self._regions = region_names(settings.chain)
         self._sweep = _sweep_column(settings)
         self.dealt = Dealt()
@@ -246,8 +245,8 @@ class StretchRows:
         sample = self._sample
         columns = {
             "junction": pc.utf8_upper(text_of(batch[sample.junction])),
-            "v_gene": self._genes.of(batch[sample.v_call]),
-            "j_gene": self._genes.of(batch[sample.j_call]),
+            "v_gene": first_genes(batch[sample.v_call]),
+            "j_gene": first_genes(batch[sample.j_call]),
             "subject": self._subject(batch),
         }
         dealt = self.dealt
