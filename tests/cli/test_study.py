@@ -227,19 +227,7 @@ def test_a_stopped_run_is_resumed_to_the_byte(
 def test_the_last_stages_are_not_begun_anew(
     plait: Any, samples: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = (
-        *BASE,
-        "--lambdas",
-        6,
-        "--folds",
-        2,
-        "--halves",
-        2,
-        "--models",
-        "2/6",
-        "--cache",
-        whole / "counts",
-    )
+    words = (*BASE, "--lambdas", 6, "--folds", 2, "--halves", 2, "--cache", whole / "counts")
     done: list[str] = []
     most = 1000
 
