@@ -27,6 +27,7 @@ from plait.dp.chain.tables import Junctions
 from plait.errors import FormatError, InvalidInput, one_of
 from plait.formats.checkpoints import letters_of
 from plait.formats.layouts import as_int64
+from plait.lang.compile import kernel
 from plait.run.rows import RunningSums
 from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.bundled import bundled_germlines, load_germline
@@ -183,6 +184,10 @@ class EncodedJunctions(NamedTuple):
     status: NDArray[np.uint8]
 
 
+#: Letters from which on a kernel encodes them, while other threads have Python.
+_MANY_LETTERS: Final = 1 << 18
+
+
 def encode_junctions(junctions: pa.Array) -> EncodedJunctions:
     """Encode a string array of nucleotides, from the Cys to the Phe/Trp codon, in any case.
 
@@ -196,14 +201,25 @@ def encode_column(
 ) -> EncodedJunctions:
     """Encode a string array by the `code` (256,) of each byte, which is `invalid` for those that are."""
     raw, starts = letters_of(junctions)
-    # Five times as fast as an index; what others have made may be written to, so that kernels are the same.
-    symbols = np.frombuffer(bytearray(raw).translate(code.tobytes()), np.uint8)
+    if raw.size < _MANY_LETTERS:
+        # What others have made may be written to, so that kernels are the same.
+        symbols = np.frombuffer(bytearray(raw).translate(code.tobytes()), np.uint8)
+    else:
+        symbols = raw.copy()
+        encode_letters(symbols, code.copy())
     start, length = starts[:-1], np.diff(starts)
     wrong = np.flatnonzero(symbols == invalid)
     status = np.zeros(length.size, np.uint8)
     if wrong.size:
         status[np.searchsorted(start, wrong, side="right") - 1] = STATUSES.index("invalid_symbol")
     return EncodedJunctions(symbols, start, length, length_statuses(status, length, shortest, longest))
+
+
+@kernel
+def encode_letters(letters: Any, code: Any) -> None:
+    """Put the code (256,) of each letter (n,) in its place."""
+    for i in range(letters.size):
+        letters[i] = code[letters[i]]
 
 
 def as_column(values: Any, name: str = "junctions") -> pa.Array:
