@@ -16,7 +16,7 @@ __all__ = ["FamilyScheduling"]
 #: Beginnings of names of files.
 _FAMILIES = {
     "chain": "matrix|overflow|generation|model_|expectations|scenarios|worked|golden_counts|count|pgen|infer|"
-    "hostile|changed|row_counts|long|explain|sharing|study",
+    "hostile|changed|row_counts|totals|zero_causes|long|explain|sharing|study",
     "cubes": "hsi|ccsds",
     "intervals": "fold|intervals",
     "mapping": "find|fuzz|lookups|map|verification",
