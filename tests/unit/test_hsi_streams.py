@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -311,6 +312,22 @@ def test_a_block_of_one_column_is_predicted_from_columns() -> None:
     compress_cube(ArrayCube(samples), pieces.append, parameters=wide, blocks="tiles:4x2", threads=1)
     with open_stream(b"".join(pieces)) as opened:
         np.testing.assert_array_equal(opened.read(0, 4), samples)
+
+
+@pytest.mark.interpreted(alone=True)
+@pytest.mark.parametrize("room", [64, 7000, 9 << 20])
+def test_bytes_are_put_together_in_place(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codec, "_MANY_BYTES", 3000)
+    pieces = [bytes([k]) * (k * k) for k in range(256)]
+    for given in ([], pieces, [memoryview(b"".join(pieces))] * 3):
+        made = codec._NewBytes(room)
+        for piece in given:
+            made.write(piece)
+        found = made.take()
+        assert type(found) is bytes and found == b"".join(given) and hash(found) == hash(b"".join(given))
+        del made
+        assert sys.getrefcount(found) <= 2 or not given
+    codec._NewBytes(room).write(pieces[-1])  # Given up.
 
 
 @pytest.mark.interpreted(alone=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import io
+import ctypes
 import math
+import mmap
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.cuda_target import CudaTarget, failed, leave
-from plait.devices.target import Target, resolve
+from plait.devices.target import Target, over_threads, resolve, stretches
 from plait.errors import DeviceFailure, DeviceMemoryError, InvalidInput, Unsupported
 from plait.hyperspectral.codewords import (
     BodyEnd,
@@ -41,6 +42,73 @@ WORTH: Final = 1 << 22
 _GPU_SAMPLES: Final = 1 << 25
 #: Bytes that wait in memory; more wait in a file.
 _MOST_BYTES = 1 << 26
+#: Threads that copy, and bytes for which they are worth their start.
+_COPYING: Final = 4
+_MANY_BYTES: Final = 1 << 22
+#: Bytes of a large page of memory.
+_LARGE_PAGE: Final = 1 << 21
+
+
+def copy_rows(rows: NDArray[Any], to: NDArray[Any]) -> None:
+    """Copy rows, by several threads if they are many."""
+    parts = stretches(_COPYING if rows.nbytes >= _MANY_BYTES else 1, len(rows), 1)
+    over_threads(
+        _COPYING, parts, lambda part: np.copyto(to[slice(*part)], rows[slice(*part)], casting="unsafe")
+    )
+
+
+_PYTHON = ctypes.pythonapi
+_PYTHON.PyBytes_FromStringAndSize.restype = ctypes.c_void_p
+_PYTHON.PyBytes_FromStringAndSize.argtypes = [ctypes.c_char_p, ctypes.c_ssize_t]
+_PYTHON.PyBytes_AsString.restype = ctypes.c_void_p
+_PYTHON.PyBytes_AsString.argtypes = _PYTHON.Py_DecRef.argtypes = [ctypes.c_void_p]
+
+
+class _NewBytes:
+    """Bytes that are put together in the memory of the object which they become, `room` of them at first.
+
+    To be given fresh memory page by page takes longer than the copy, and `io.BytesIO` does it while it holds
+    Python's lock, so that streams made by several threads wait for each other. Here it comes in large pages.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._object = ctypes.c_void_p(_PYTHON.PyBytes_FromStringAndSize(None, room))
+        self.size = 0
+        self._map(room)
+
+    def _map(self, room: int) -> None:
+        """See the memory of the object, so many bytes."""
+        place = _PYTHON.PyBytes_AsString(self._object)
+        self._memory = np.ctypeslib.as_array((ctypes.c_uint8 * room).from_address(place))
+        inner = -(-place // mmap.PAGESIZE) * mmap.PAGESIZE
+        advice = getattr(mmap, "MADV_HUGEPAGE", None)
+        if advice is not None and room >= _LARGE_PAGE:
+            size = ctypes.c_size_t(place + room - inner)
+            ctypes.CDLL(None).madvise(ctypes.c_void_p(inner), size, advice)
+
+    def _resize(self, room: int) -> None:
+        _PYTHON._PyBytes_Resize(ctypes.byref(self._object), ctypes.c_ssize_t(room))
+
+    def write(self, data: Any) -> None:
+        """Append bytes, of which nothing is kept."""
+        own = np.frombuffer(data, np.uint8)
+        end = self.size + own.size
+        if end > self._memory.size:
+            room = 2 * end
+            self._resize(room)
+            self._map(room)
+        copy_rows(own, self._memory[self.size : end])
+        self.size = end
+
+    def take(self) -> bytes:
+        """The bytes; the last call."""
+        self._resize(self.size)
+        found: bytes = ctypes.cast(self._object, ctypes.py_object).value
+        return found
+
+    def __del__(self) -> None:
+        if self._object:
+            _PYTHON.Py_DecRef(self._object)
 
 
 class ResidualStore:
@@ -695,12 +763,13 @@ def compress(
     Unsupported
         If a GPU is asked for that does not make such streams.
     """
-    # Its value is not copied once more.
-    stream = io.BytesIO()
+    image = parameters.image
+    # So much is hardly ever needed, and what is not used is never there.
+    stream = _NewBytes((image.samples * image.dynamic_range >> 3) + (1 << 16))
     compressor = Compressor(parameters, stream.write, resolve(device), keeps=False, threads=threads)
     compressor.write(cube)
     compressor.close()
-    return stream.getvalue()
+    return stream.take()
 
 
 def decompress(stream: Any, *, threads: int = 1, **tables: Any) -> tuple[NDArray[Any], StreamParameters]:
