@@ -261,13 +261,15 @@ class StreamDecoder:
         found: Callable[[Checkpoint], object] | None = None,
         errors: Callable[[NDArray[np.int64]], object] | None = None,
         threads: int = 1,
+        into: NDArray[Any] | None = None,
     ) -> Iterator[NDArray[Any]]:
         """Samples, `step` rows at a time, shape (rows, columns, bands), from `start` to before row `last`.
 
         `found` is called with a checkpoint at each row that is a multiple of `every`, but the first; where
         error limits are updated, `every` is whole periods. `errors` is called, before rows of a near-lossless
         stream are given, with the largest errors of their samples. With two `threads`, codewords are read
-        while the samples before are recovered, where nothing else is asked for.
+        while the samples before are recovered, where nothing else is asked for. `into`, C order, has room for
+        all of them, which are written there.
         BodyEnd if the stream is truncated or damaged; Unsupported for checkpoints of the hybrid coder,
         whose streams are read from their end.
         """
@@ -286,35 +288,34 @@ class StreamDecoder:
         if period is not None and first % period:
             expected = f"a multiple of {period}, for error limits are updated so often"
             raise InvalidInput("row of a checkpoint", found=str(first), expected=expected)
+        steps = _row_steps(first, last, step, every, period)
         stored = hybrid or self.parameters.order == "bsq"
         source = _Stored(self, first, last, start, every) if stored else _InTurn(self, start)
         if threads > 1 and found is None and limits is None and isinstance(source, _InTurn):
-            yield from self._rows_ahead(source, waves, list(_row_steps(first, last, step, every, period)))
+            yield from self._rows_ahead(source, waves, list(steps), into)
             return
         # Steps are no longer than so.
         room = np.zeros((min(step, last - first), image.columns, image.bands), np.int64)
-        for row, end in _row_steps(first, last, step, every, period):
+        for row, end in steps:
             if period is not None and row % period == 0:
                 waves.set_limits(source.limits(row))
             values = room[: end - row]
             source.get(values, row)
-            samples = self._samples(waves, values) if limits is None else None
-            if samples is None:
-                waves.run(values.reshape(-1, image.bands))
+            samples = self._recover(waves, values, into, row - first, limits is None)
             if end == image.rows:
                 source.check_end()
             if found is not None and every is not None and end % every == 0 and end < image.rows:
                 found(Checkpoint(end, *source.state(end), *waves.state()))
-            if samples is None:
+            if limits is not None:
                 largest = apart(values)
                 if errors is not None:
                     errors(largest)
-                samples = (values + image.least).astype(self.dtype)
+                np.add(values, image.least, out=samples, casting="unsafe")
             yield samples
         source.close()
 
     def _rows_ahead(
-        self, source: _InTurn, waves: BandWaves, steps: list[tuple[int, int]]
+        self, source: _InTurn, waves: BandWaves, steps: list[tuple[int, int]], into: NDArray[Any] | None
     ) -> Iterator[NDArray[Any]]:
         """Samples of stretches of rows; the codewords of the next one are read by another thread."""
         image = self._image
@@ -329,22 +330,29 @@ class StreamDecoder:
 
         with ThreadPoolExecutor(1) as pool:
             following = pool.submit(read, 0) if steps else None
-            for number, (_, end) in enumerate(steps, 1):
+            for number, (first, end) in enumerate(steps, 1):
                 assert following is not None
                 values = following.result()
                 if number < len(steps):
                     following = pool.submit(read, number)
-                samples = self._samples(waves, values)
+                samples = self._recover(waves, values, into, first - steps[0][0])
                 if end == image.rows:
                     source.check_end()
                 yield samples
 
-    def _samples(self, waves: BandWaves, values: NDArray[np.int64]) -> NDArray[Any]:
-        """Samples of the next residuals of a stream without error limits."""
-        samples, bands = np.empty(values.shape, self.dtype), self._image.bands
+    def _recover(
+        self,
+        waves: BandWaves,
+        values: NDArray[np.int64],
+        into: NDArray[Any] | None,
+        first: int,
+        lossless: bool = True,
+    ) -> NDArray[Any]:
+        """Samples of the next residuals, from row `first` of `into` on; with error limits in `values`."""
+        samples = np.empty(values.shape, self.dtype) if into is None else into[first : first + len(values)]
         # Without a sign there are fewer types; the bits are the same.
-        bits = samples.view(f"u{samples.itemsize}").reshape(-1, bands)
-        waves.run(values.reshape(-1, bands), bits, self._image.middle)
+        bits = samples.view(f"u{samples.itemsize}").reshape(-1, self._image.bands) if lossless else None
+        waves.run(values.reshape(-1, self._image.bands), bits, self._image.middle if lossless else 0)
         return samples
 
     def read_limits(self, coder: ResidualCoder, backwards: bool = False) -> dict[str, list[int]]:
@@ -374,11 +382,10 @@ class StreamDecoder:
         if bits >= 8 * self.parameters.output_word_size:
             raise BodyEnd(f"{bits // 8:,} bytes follow the last sample: they are none of the stream's")
 
-    def check(self, residuals: NDArray[np.int64]) -> None:
-        """BodyEnd if a residual is negative or has more than D bits."""
+    def check(self, bits: int) -> None:
+        """BodyEnd if residuals, which have these bits together, are negative or have more than D bits."""
         depth = self._image.dynamic_range
-        # Without a sign, a negative number is large.
-        if residuals.size and int(residuals.view(np.uint64).max()) >> depth:
+        if bits >> depth:
             raise BodyEnd(f"the body holds a residual of more than {depth} bits: it is damaged")
 
 
@@ -398,8 +405,7 @@ class _InTurn:
             self._coder.resume(self._bits, start.coders[0], samples, None)
 
     def get(self, values: NDArray[np.int64], row: int) -> None:
-        self._coder.get(values, row)
-        self._decoder.check(values)
+        self._decoder.check(self._coder.get(values, row))
 
     def limits(self, row: int) -> dict[str, list[int]]:
         return self._decoder.read_limits(self._coder)
@@ -466,8 +472,7 @@ class _Stored:
 
     def _read(self, coder: ResidualCoder, band: int, row: int, end: int, bands: int = 1) -> None:
         residuals = np.zeros((bands, end - row, self._image.columns), np.int64)
-        coder.get(residuals, row, band)
-        self._decoder.check(residuals)
+        self._decoder.check(coder.get(residuals, row, band))
         self._store.put(band, row - self._first, residuals)
 
     def _bands(self, most: int) -> list[tuple[int, int]]:
@@ -506,8 +511,7 @@ class _Stored:
         period = update_rows(self._decoder.parameters.predictor.error_limits)
         for row, end in reversed(list(_row_steps(0, image.rows, rows_at_a_time(image), period))):
             values = np.zeros((end - row, image.columns, image.bands), np.int64)
-            coder.get(values, row)
-            self._decoder.check(values)
+            self._decoder.check(coder.get(values, row))
             self._store.put(0, row, values.transpose(2, 0, 1))
             if period is not None and row % period == 0:
                 self._limits[row] = self._decoder.read_limits(coder, backwards=True)
@@ -801,8 +805,6 @@ def decompress(stream: Any, *, threads: int = 1, **tables: Any) -> tuple[NDArray
     decoder = StreamDecoder(stream, **tables)
     image = decoder.parameters.image
     found = np.empty((image.rows, image.columns, image.bands), decoder.dtype)
-    row = 0
-    for rows in decoder.rows(threads=threads):
-        found[row : row + len(rows)] = rows
-        row += len(rows)
+    for _ in decoder.rows(threads=threads, into=found):
+        pass
     return found, decoder.parameters
