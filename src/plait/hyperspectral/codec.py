@@ -103,8 +103,8 @@ class _NewBytes:
     def take(self) -> bytes:
         """The bytes; the last call."""
         self._resize(self.size)
-        found: bytes = ctypes.cast(self._object, ctypes.py_object).value
-        return found
+        found: Any = ctypes.py_object.from_buffer(self._object)
+        return bytes(found.value)
 
     def __del__(self) -> None:
         if self._object:

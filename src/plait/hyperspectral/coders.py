@@ -25,11 +25,10 @@ def put(words: Any, held: int, bits: int, at: int, value: int, size: int) -> Any
     """Append up to 32 bits; returns what is held, its size, and the next word."""
     held = (held << size) | value
     bits += size
-    if bits >= 32:
-        bits -= 32
-        words[at] = (held >> bits) & _WORD
-        at += 1
-    return held & ((1 << bits) - 1), bits, at
+    # Without a branch: what is no whole word is written over later.
+    left = bits & 31
+    words[at] = (held >> left) & _WORD
+    return held & ((1 << left) - 1), left, at + (bits >> 5)
 
 
 @shared
@@ -225,15 +224,14 @@ def _take_codewords(
     for z in range(residuals.size):
         k = exponents[z]
         held, bits, at = filled(words, held, bits, at)
-        zeros = bits - 1 - highest_bit(held | 1)
-        if zeros < code.limit and held:
-            bits -= zeros + 1
-            held = held & ((1 << bits) - 1)
-            if bits < k:
-                held, bits, at = filled(words, held, bits, at)
-            bits -= k
-            low = held >> bits
-            held -= low << bits
+        # The bits behind the first 1, and what is left of them.
+        behind = highest_bit(held << 1 | 1) - 1
+        zeros, left = bits - 1 - behind, behind - k
+        if left >= 0 and zeros < code.limit:
+            residuals[z] = (zeros << k) | ((held >> left) & ((1 << k) - 1))
+            held, bits = held & ((1 << left) - 1), left
+        elif zeros < code.limit:
+            low, held, bits, at = take(words, held & ((1 << behind) - 1), behind, at, k)
             residuals[z] = (zeros << k) | low
         else:
             bits -= code.limit
