@@ -90,9 +90,10 @@ class _Compression:
         *,
         digest: bool,
         checksum: bool,
+        keeps: bool,
         target: Target | None = None,
     ) -> None:
-        self._target, self._checksum = target, checksum
+        self._target, self._checksum, self._keeps = target, checksum, keeps
         self.crcs: list[int] = []
         self.samples_crc = 0
         self._source, self._parameters, self._write = source, parameters, write
@@ -111,7 +112,9 @@ class _Compression:
         self, parameters: StreamParameters, window: Window, write: _Write, every: int, threads: int = 1
     ) -> Iterator[tuple[int, NDArray[Any]]]:
         """Compress a window some rows at a time, up to multiples of `every`; the rows as they are read."""
-        compressor = Compressor(parameters, write, self._target, threads=threads)
+        # Only what was given as a function may keep what it is called with.
+        keeps = write == self.write and self._keeps
+        compressor = Compressor(parameters, write, self._target, keeps=keeps, threads=threads)
         row, step = window.first_row, compressor.step
         while row < window.last_row:
             end = min(row + step, row - row % every + every, window.last_row)
@@ -263,7 +266,8 @@ def compress_cube(
         check_beside(target)  # type: ignore[arg-type]  # it is the name of a file
 
     def run(own: StreamParameters, write: _Write, told: Progress | None = progress) -> _Compression:
-        made = _Compression(source, own, write, told, digest=sealed, checksum=checksum, target=target_device)
+        how = {"digest": sealed, "checksum": checksum, "keeps": callable(target)}
+        made = _Compression(source, own, write, told, **how, target=target_device)
         made.all(grid, attachments or {}, thread_count() if threads is None else max(threads, 1))
         return made
 
