@@ -65,20 +65,7 @@ class BandPrediction(NamedTuple):
 
     @staticmethod
     def of_lanes(p: BandPrediction, lanes: Any) -> Any:
-        return BandPrediction(
-            in_lanes(p, lanes, p.zero),
-            in_lanes(p, lanes, p.one),
-            in_lanes(p, lanes, p.least),
-            in_lanes(p, lanes, p.largest),
-            in_lanes(p, lanes, p.omega),
-            in_lanes(p, lanes, p.wrap),
-            in_lanes(p, lanes, p.columns),
-            in_lanes(p, lanes, p.interval),
-            in_lanes(p, lanes, p.initial),
-            in_lanes(p, lanes, p.final),
-            in_lanes(p, lanes, p.scale),
-            in_lanes(p, lanes, p.theta),
-        )
+        return BandPrediction(*each_in_lanes(p, lanes))
 
     @staticmethod
     def in_lanes(p: BandPrediction, lanes: Any, value: Any) -> Any:
@@ -186,6 +173,25 @@ def of_lanes(p: Any, lanes: Any) -> Any:
 @by_type
 def in_lanes(p: Any, lanes: Any, value: Any) -> Any:
     """A number in every lane."""
+
+
+@shared
+def each_in_lanes(p: Any, lanes: Any) -> Any:
+    """The fields in every lane."""
+    return (
+        in_lanes(p, lanes, p.zero),
+        in_lanes(p, lanes, p.one),
+        in_lanes(p, lanes, p.least),
+        in_lanes(p, lanes, p.largest),
+        in_lanes(p, lanes, p.omega),
+        in_lanes(p, lanes, p.wrap),
+        in_lanes(p, lanes, p.columns),
+        in_lanes(p, lanes, p.interval),
+        in_lanes(p, lanes, p.initial),
+        in_lanes(p, lanes, p.final),
+        in_lanes(p, lanes, p.scale),
+        in_lanes(p, lanes, p.theta),
+    )
 
 
 @by_type
