@@ -64,8 +64,8 @@ class BandPrediction(NamedTuple):
     theta: Any
 
     @staticmethod
-    def of_lanes(p: BandPrediction, lanes: Any) -> Any:
-        return BandPrediction(*each_in_lanes(p, lanes))
+    def of_fields(p: BandPrediction, fields: Any) -> Any:
+        return BandPrediction(*fields)
 
     @staticmethod
     def in_lanes(p: BandPrediction, lanes: Any, value: Any) -> Any:
@@ -166,8 +166,8 @@ class BandPrediction(NamedTuple):
 
 
 @by_type
-def of_lanes(p: Any, lanes: Any) -> Any:
-    """The constants in every lane."""
+def of_fields(p: Any, fields: Any) -> Any:
+    """The same kind of constants with other values."""
 
 
 @by_type
@@ -176,9 +176,9 @@ def in_lanes(p: Any, lanes: Any, value: Any) -> Any:
 
 
 @shared
-def each_in_lanes(p: Any, lanes: Any) -> Any:
-    """The fields in every lane."""
-    return (
+def of_lanes(p: Any, lanes: Any) -> Any:
+    """The constants in every lane."""
+    fields = (
         in_lanes(p, lanes, p.zero),
         in_lanes(p, lanes, p.one),
         in_lanes(p, lanes, p.least),
@@ -192,6 +192,7 @@ def each_in_lanes(p: Any, lanes: Any) -> Any:
         in_lanes(p, lanes, p.scale),
         in_lanes(p, lanes, p.theta),
     )
+    return of_fields(p, fields)
 
 
 @by_type
