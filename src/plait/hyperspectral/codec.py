@@ -7,6 +7,7 @@ import math
 import mmap
 import os
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
@@ -317,24 +318,24 @@ class StreamDecoder:
     def _rows_ahead(
         self, source: _InTurn, waves: BandWaves, steps: list[tuple[int, int]], into: NDArray[Any] | None
     ) -> Iterator[NDArray[Any]]:
-        """Samples of stretches of rows; the codewords of the next one are read by another thread."""
+        """Samples of stretches of rows; the codewords of the next two are read by another thread."""
         image = self._image
         most = max((end - row for row, end in steps), default=0)
-        rooms = [np.zeros((most, image.columns, image.bands), np.int64) for _ in range(2)]
+        rooms = [np.zeros((most, image.columns, image.bands), np.int64) for _ in range(3)]
 
         def read(number: int) -> NDArray[np.int64]:
             row, end = steps[number]
-            values = rooms[number % 2][: end - row]
+            values = rooms[number % 3][: end - row]
             source.get(values, row)
             return values
 
         with ThreadPoolExecutor(1) as pool:
-            following = pool.submit(read, 0) if steps else None
-            for number, (first, end) in enumerate(steps, 1):
-                assert following is not None
-                values = following.result()
+            # Two of them, so that the thread goes on while this one wakes up.
+            under_way = deque(pool.submit(read, number) for number in range(min(2, len(steps))))
+            for number, (first, end) in enumerate(steps, 2):
+                values = under_way.popleft().result()
                 if number < len(steps):
-                    following = pool.submit(read, number)
+                    under_way.append(pool.submit(read, number))
                 samples = self._recover(waves, values, into, first - steps[0][0])
                 if end == image.rows:
                     source.check_end()
@@ -592,7 +593,7 @@ class Compressor:
             self.step = max(_GPU_SAMPLES // (self._image.columns * self._image.bands), 1)
         self._waiting = ResidualStore(parameters.image) if parameters.order == "bsq" else None
         self._beside = ThreadPoolExecutor(1) if threads > 1 and self._limits is None else None
-        self._coded: Future[bytes] | None = None
+        self._coded: deque[Future[bytes]] = deque()
         self._put(write_header(parameters))
 
     @cached_property
@@ -676,19 +677,18 @@ class Compressor:
         elif self._beside is None:
             self._put(self._code(values, self._row))
         else:
-            self._put_coded()
-            self._coded = self._beside.submit(self._code, values, self._row)
+            self._coded.append(self._beside.submit(self._code, values, self._row))
+            self._put_coded(1)
         return rows
 
     def _code(self, residuals: NDArray[np.int64], row: int) -> bytes:
         self._coder.put(residuals, row)
         return self._bits.take()
 
-    def _put_coded(self) -> None:
-        """Write what was coded beside, once it is."""
-        if self._coded is not None:
-            coded, self._coded = self._coded, None
-            self._put(coded.result())
+    def _put_coded(self, most: int) -> None:
+        """Write what was coded beside, until no more than so many are under way."""
+        while len(self._coded) > most:
+            self._put(self._coded.popleft().result())
 
     def _update(self, limits: ErrorLimits, period: int) -> None:
         """Begin a period of error limits."""
@@ -714,7 +714,7 @@ class Compressor:
                     self._coder.put(residuals, row, band)
                     self._put(self._bits.take())
             self._waiting.close()
-        self._put_coded()
+        self._put_coded(0)
         if self._beside is not None:
             self._beside.shutdown()
         if self._gpu is not None:
