@@ -65,12 +65,17 @@ _PYTHON.PyBytes_AsString.restype = ctypes.c_void_p
 _PYTHON.PyBytes_AsString.argtypes = _PYTHON.Py_DecRef.argtypes = [ctypes.c_void_p]
 
 
-class _NewBytes:
+class NewBytes:
     """Bytes that are put together in the memory of the object which they become, `room` of them at first.
 
     To be given fresh memory page by page takes longer than the copy, and `io.BytesIO` does it while it holds
     Python's lock, so that streams made by several threads wait for each other. Here it comes in large pages.
     """
+
+    @staticmethod
+    def of(image: ImageLayout) -> NewBytes:
+        """With room for the stream of an image: as many bits as its samples have, and some more."""
+        return NewBytes((image.samples * image.dynamic_range >> 3) + (1 << 16))
 
     def __init__(self, room: int) -> None:
         self._object = ctypes.c_void_p(_PYTHON.PyBytes_FromStringAndSize(None, room))
@@ -767,9 +772,7 @@ def compress(
     Unsupported
         If a GPU is asked for that does not make such streams.
     """
-    image = parameters.image
-    # So much is hardly ever needed, and what is not used is never there.
-    stream = _NewBytes((image.samples * image.dynamic_range >> 3) + (1 << 16))
+    stream = NewBytes.of(parameters.image)
     compressor = Compressor(parameters, stream.write, resolve(device), keeps=False, threads=threads)
     compressor.write(cube)
     compressor.close()
