@@ -160,20 +160,21 @@ def main() -> None:
             flush=True,
         )
     gpu_fold._SHORT_WARPS, gpu_fold._SHORT = shapes[0]
-    taken, _ = least(lambda: gpu.launch(FOLDS, fold_batch(short)), 2)
-    print(f"whole launch {taken * 1e3:.0f} ms, {len(short) / taken:,.0f}/s", flush=True)
+    for many in (short, 4 * short):
+        taken, _ = least(lambda many=many: gpu.launch(FOLDS, fold_batch(many)), 5)
+        print(f"whole launch of {len(many)} {taken * 1e3:.0f} ms, {len(many) / taken:,.0f}/s", flush=True)
     widths = (gpu_fold._LONG_WARPS, 8) if options.sweep else (gpu_fold._LONG_WARPS,)
     for n in (1000, 3000, 10000):
         (long,) = strands(1, n, n)
         for gpu_fold._LONG_WARPS in widths:
             fill, sums, both = (1e3 * seconds for seconds in kernels([long], ensemble=n < 10000))
-            taken, _ = least(lambda long=long: gpu.launch(FOLDS, fold_batch([long])), 2)
+            taken, _ = least(lambda long=long: gpu.launch(FOLDS, fold_batch([long])), 20 if n < 10000 else 3)
             print(f"{n} bases, {gpu_fold._LONG_WARPS} warps: fill {fill:.1f}, sums {sums:.1f} ms, ", end="")
             print(f"and derivatives {both:.1f} ms; least energy {taken * 1e3:.1f} ms", flush=True)
         gpu_fold._LONG_WARPS = widths[0]
         if n < 10000:
             batch = sum_batch([long], 0.5)
-            taken, _ = least(lambda batch=batch: gpu.launch(ENSEMBLES, batch), 2)
+            taken, _ = least(lambda batch=batch: gpu.launch(ENSEMBLES, batch), 5)
             print(f"{n} bases: probabilities {taken * 1e3:.1f} ms", flush=True)
 
 

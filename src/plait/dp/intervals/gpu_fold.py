@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -56,7 +56,7 @@ class _Piece:
 
     def __init__(self, batch: Any, numbers: NDArray[np.int64], device: int, slot: Slot) -> None:
         self.slot, self.strands = slot, [batch.strands[k] for k in numbers.tolist()]
-        self.sizes = np.array([strand.codes.size for strand in self.strands], np.int64)
+        self.sizes = np.array([len(strand.codes) for strand in self.strands], np.int64)
         count, step = len(numbers), max(int(self.sizes.max()), 1)
         self.step, self.alone = step, count == 1 and step > _LONG
         self.kind = type(batch.algebra.zero)
@@ -118,7 +118,7 @@ class _Piece:
 
 def _in_pieces(batch: Any, target: CudaTarget, tables: int, run: Callable[[_Piece], Iterable[R]]) -> list[R]:
     """Results of all sequences, in their order; each has so many tables of all cells."""
-    sizes = np.array([strand.codes.size for strand in batch.strands], np.int64)
+    sizes = np.array([len(strand.codes) for strand in batch.strands], np.int64)
     order = np.argsort(sizes, kind="stable")
     needs = tables * batch.algebra.zero.itemsize * (sizes[order] + 1) ** 2
     few, pieces, first = np.count_nonzero(sizes > _LONG) <= _FEW, [], 0
@@ -137,11 +137,8 @@ def _in_pieces(batch: Any, target: CudaTarget, tables: int, run: Callable[[_Piec
             return run(_Piece(batch, numbers, device, slot))
 
     devices = target.devices * (1 if SIMULATED or len(pieces) < 2 else 2)
-    found: list[Any] = [None] * sizes.size
-    for numbers, results in zip(pieces, over_devices(devices, pieces, one), strict=True):
-        for k, result in zip(numbers.tolist(), results, strict=True):
-            found[k] = result
-    return found
+    found = list(chain.from_iterable(over_devices(devices, pieces, one)))
+    return [found[k] for k in np.argsort(order).tolist()]
 
 
 def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Folded]:

@@ -66,9 +66,9 @@ FIRST: Final = SMALLEST_HAIRPIN + 1
 _SUMS, _TWO, _SINGLE, _MULTI, _ENDS = 0, 64, 68, 72, 76
 #: Small loops.
 _SMALL: Final = 7
-#: Shares of two values that a block has room for, each of 32 cells.
+#: Shares of two values that a block has room for, each of 32 cells, and rows of values of all its warps.
 _SHARES: Final = 32
-_SHARES_OF_BLOCK: Final = (2 * _SHARES, WARP)
+_SHARES_OF_BLOCK: Final = (2 * _SHARES + 4, WARP)
 _SCORE: Final = np.dtype(np.float32)
 
 
@@ -156,8 +156,8 @@ class SpanWork(NamedTuple):
     """A sequence for the warps of a block: this one is number `part` of `parts`, and works on `lane`.
 
     It is the b-th one, of n bases, and its base k is that of the sequence `g` of `Strands` of one sequence.
-    `rows` and `shares`, (2 * _SHARES, 32), are those of `memory_of`; so many `tiles` of cells have shares at
-    a time. `ones` are the warps to which a hairpin, a multiloop, and loops of two and three fall.
+    `rows` and `shares`, (2 * _SHARES + 4, 32), are those of `memory_of`; so many `tiles` of cells have shares
+    at a time. `ones` are the warps to which a hairpin, a multiloop, and loops of two and three fall.
     """
 
     rule: Any
@@ -451,19 +451,37 @@ def outer_weight(work: Any, i: Any, j: Any) -> Any:
 
 
 @shared
-def add_end(work: Any, table: Any, bases: Any, way: Any) -> None:
-    """X of the last so many bases by a warp, or the derivative by X behind the first ones (by X[0] one)."""
+def over_warp(alg: Any, value: Any) -> Any:
+    """The choice between the values of all lanes."""
+    for step in (16, 8, 4, 2, 1):
+        value = choice(alg, value, shuffle_xor(value, step))
+    return value
+
+
+@shared
+def add_end(work: Any, table: Any, bases: Any, way: Any, warps: Any) -> None:
+    """X of the last so many bases, or the derivative by X behind the first ones (by X[0] one).
+
+    By one warp, or by all `warps` of a block, which meet.
+    """
     one, rule, alg, cells, n = OneLane(1), work.rule, work.alg, work.cells, work.n
-    found, span = alg.zero, FIRST + work.lane
+    number = work.part if warps > 1 else 0
+    found, span = alg.zero, FIRST + number * WARP + work.lane
     while span < bases:
         i = n - bases if way > 0 else bases - 1 - span
         value = load(one, cells.closed, work.b, place(cells, span, i))
         other = load(one, table, work.b, i + span + 1 if way > 0 else i)
         found = close(rule, alg, found, value, extend(alg, outer_weight(work, i, i + span), other))
-        span += WARP
-    for step in (16, 8, 4, 2, 1):
-        found = choice(alg, found, shuffle_xor(found, step))
-    if work.lane == 0:
+        span += warps * WARP
+    found = over_warp(alg, found)
+    if warps > 1:
+        # What other warps read of the last span is in the other row.
+        row = 2 * _SHARES + (bases & 1) + 1 + way
+        if work.lane == 0:
+            work.shares[row, number] = found
+        cuda.syncthreads()
+        found = over_warp(alg, work.shares[row, work.lane] if work.lane < warps else alg.zero)
+    if number == 0 and work.lane == 0:
         here = n - bases if way > 0 else bases
         total = alg.one
         if bases > 0:
@@ -634,16 +652,16 @@ def fill_spans(given: Any) -> None:
         work = own_work(given, b)
         clear(work, first, each)
         cuda.syncthreads()
-        # Of several blocks, the last has no cells.
-        others = max(each - 1, 1)
+        # Of several blocks, the last has no cells; of a long sequence, all its warps work out what ends.
+        others, warps = max(each - 1, 1), work.parts if given.alone else 1
         for span in range(work.n + 1):
             wait_for_blocks(given.counter, each)
             # It takes shorter spans alone.
             if first == each - 1:
-                if work.part == 0:
-                    add_end(work, work.cells.exterior, span, 1)
-                if work.part == work.parts - 1 and work.by.closed.shape[1] > 1:
-                    add_end(work, work.by.exterior, span, -1)
+                if warps > 1 or work.part == 0:
+                    add_end(work, work.cells.exterior, span, 1, warps)
+                if (warps > 1 or work.part == work.parts - 1) and work.by.closed.shape[1] > 1:
+                    add_end(work, work.by.exterior, span, -1, warps)
             if FIRST <= span < work.n and first < others:
                 do_span(Inside(), work, span, first, others)
         cuda.syncthreads()
