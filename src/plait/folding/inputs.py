@@ -24,14 +24,7 @@ from plait.folding.constraints import (
     reactivities_of,
     read_reactivities,
 )
-from plait.folding.folds import (
-    LONGEST,
-    FoldSettings,
-    Loop,
-    check_memory,
-    codes_checked,
-    loops_of,
-)
+from plait.folding.folds import LONGEST, FoldSettings, Loop, check_memory, codes_checked, loops_of
 from plait.formats.compression import ByteSource
 from plait.formats.fasta import first_text, read_fasta, sequence_file_kind, shown_start
 
@@ -122,15 +115,10 @@ class Inputs:
         of = "" if records.names is None else f" of {records.name(k)}"
         try:
             codes = codes_checked(records.sequences[k], k + 1)
-        except InvalidInput as wrong:
-            raise FormatError(
-                self.path, line=records.lines[k], found=f"{wrong.found}{of}", expected=wrong.expected
-            ) from None
-        known = Restraints(given.text if given else None, self.reactivities_of(records.name(k), codes))
-        try:
+            known = Restraints(given.text if given else None, self.reactivities_of(records.name(k), codes))
             return molecule_of(codes, known, settings)
         except InvalidInput as wrong:
-            raise self.unfit(records, k, f"{wrong.found}{of}", wrong.expected) from None
+            raise self.unfit(records, k, f"{wrong.found}{of}", wrong.expected, wrong.what) from None
 
     def reactivities_of(self, name: str | None, codes: NDArray[np.int8]) -> NDArray[np.float64] | None:
         """Reactivities of a sequence, if there are any; FormatError if they are not of it."""
@@ -150,9 +138,11 @@ class Inputs:
                 expected = f"a sequence of {self.path}"
                 raise FormatError(self.shape, line=told.line, found=repr(name), expected=expected)
 
-    def unfit(self, records: Records, k: int, found: str, expected: str) -> FormatError:
-        """What is wrong with a constraint."""
-        given = records.constraints[k] if records.constraints is not None else None
+    def unfit(
+        self, records: Records, k: int, found: str, expected: str, what: str = "constraint"
+    ) -> FormatError:
+        """What is wrong with a constraint, or else with its sequence."""
+        given = records.constraints[k] if records.constraints is not None and what == "constraint" else None
         path, line = (given.path, given.line) if given else (self.path, records.lines[k])
         return FormatError(path, line=line, found=found, expected=expected)
 
@@ -217,10 +207,7 @@ def read_records(
             yield from _lines(path, source, first, line, constrained, block_bases)
             return
     for block in read_fasta(path, block_residues=block_bases):
-        names = [
-            f"{name} {told}" if told else name
-            for name, told in zip(block.names, block.descriptions, strict=True)
-        ]
+        names = [f"{one} {told}".rstrip() for one, told in zip(block.names, block.descriptions, strict=True)]
         sequences = [block.sequence(k) for k in range(len(block))]
         yield Records(names, sequences, block.lines.tolist(), block.bytes_read)
 
@@ -246,9 +233,8 @@ def _lines(
                 lines.append(line)
             line += 1
         if len(rest) > LONGEST + _PIECE:
-            raise FormatError(
-                path, line=line, found="a very long line", expected=f"at most {LONGEST:,} bases"
-            )
+            expected = f"at most {LONGEST:,} bases"
+            raise FormatError(path, line=line, found="a very long line", expected=expected)
         held = rest + piece
     if block:
         yield Records(None, block, lines, source.bytes_read)
@@ -278,8 +264,7 @@ def evaluated(inputs: Inputs, settings: FoldSettings) -> Iterator[tuple[str | No
             found.append((name, sequence, structure, loops))
             name, sequence = None, None
     if sequence is not None:
-        raise FormatError(
-            path, line=len(lines), found="a sequence without a structure", expected="one below it"
-        )
+        found_last = "a sequence without a structure"
+        raise FormatError(path, line=len(lines), found=found_last, expected="one below it")
     inputs.check_names({name.split()[0] for name, *_ in found if name}, len(found))
     yield from found

@@ -20,39 +20,27 @@ from plait.dp.intervals.loops import (
     ENDS,
     EXTERIOR,
     GENERIC,
-    INWARD,
     LARGEST_LOOP,
     ONE_SIDED,
-    OUTWARD,
     SMALLEST_HAIRPIN,
     STEM,
     TWO_THREE,
     LoopWeights,
     Strands,
     allowed,
+    as_stem,
     asymmetry,
     bulge,
     entry,
     hairpin_weight,
     interior,
     inward,
-    inward_row,
     outward,
-    outward_row,
     pair_type,
     small_loop,
     times_paired,
 )
-from plait.dp.intervals.nearest_neighbor import (
-    NearestNeighbor,
-    beside,
-    close,
-    leave,
-    one_stem,
-    stems,
-    two_stems,
-    widen,
-)
+from plait.dp.intervals.nearest_neighbor import NearestNeighbor, close, leave, lengthen, widen
 from plait.dp.intervals.rows import Intervals
 from plait.dp.intervals.walk import Walk, walk_sequence
 from plait.lang.algebras import PROBABILITY, Probability, SaturatingMaxPlus, choice, extend, is_better
@@ -220,10 +208,10 @@ def ring(work: Any, kind: Any, span: Any) -> Any:
 
 
 @shared
-def keep_ends(work: Any, table: Any, row: Any, span: Any, i: Any, value: Any) -> None:
-    """Keep C of a cell with each of the ends of a row of a table, `INWARD` or `OUTWARD`."""
+def keep_ends(work: Any, row: Any, span: Any, i: Any, value: Any) -> None:
+    """Keep C of a cell with each of the ends of loops, of a row of `inward` or `outward`."""
     for kind in range(ENDS):
-        end = entry(work.weights, table + row * 6 + kind)
+        end = entry(work.weights, row + kind)
         set_row(work, ring(work, kind, span), i, extend(work.alg, value, end))
 
 
@@ -281,12 +269,6 @@ def beyond(work: Any, row: Any, i: Any, j: Any, left: Any, right: Any, way: Any)
 
 
 @shared
-def end_weight(weights: Any, row: Any, kind: Any, way: Any) -> Any:
-    """What a pair adds to the loop within it, or to the one around it."""
-    return inward(weights, row, kind) if way > 0 else outward(weights, row, kind)
-
-
-@shared
 def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any, way: Any) -> Any:
     """Besides, interior loops of one base on one side, of two and three, and longer bulges."""
     rule, alg, weights, j = work.rule, work.alg, work.weights, i + span
@@ -296,22 +278,22 @@ def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any, way: Any) -> 
         at = ring(work, ONE_SIDED, span - (3 + k) * way)
         left, right = beyond(work, at, i, j, 2, k + 1, way), beyond(work, at, i, j, k + 1, 2, way)
         step = extend(alg, interior(weights, k + 1), asymmetry(weights, k - 1))
-        found = beside(rule, alg, found, left, right, step)
+        found = close(rule, alg, found, choice(alg, left, right), step)
         k += work.parts
-    total = close(rule, alg, total, found, end_weight(weights, row, ONE_SIDED, way))
+    total = close(rule, alg, total, found, entry(weights, row + ONE_SIDED))
     found, k = alg.zero, 2 + work.part
     while k <= largest:
         at = ring(work, BULGE, span - (2 + k) * way)
         left, right = beyond(work, at, i, j, 1, k + 1, way), beyond(work, at, i, j, k + 1, 1, way)
-        found = beside(rule, alg, found, left, right, bulge(weights, k))
+        found = close(rule, alg, found, choice(alg, left, right), bulge(weights, k))
         k += work.parts
-    total = close(rule, alg, total, found, end_weight(weights, row, BULGE, way))
+    total = close(rule, alg, total, found, entry(weights, row + BULGE))
     if work.part == work.ones[2] and largest >= 5:
         at = ring(work, TWO_THREE, span - 7 * way)
         left, right = beyond(work, at, i, j, 3, 4, way), beyond(work, at, i, j, 4, 3, way)
         loop = extend(alg, interior(weights, 5), asymmetry(weights, 1))
-        found = beside(rule, alg, alg.zero, left, right, loop)
-        total = close(rule, alg, total, found, end_weight(weights, row, TWO_THREE, way))
+        found = close(rule, alg, alg.zero, choice(alg, left, right), loop)
+        total = close(rule, alg, total, found, entry(weights, row + TWO_THREE))
     return total
 
 
@@ -319,36 +301,38 @@ def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any, way: Any) -> 
 def add_loops(work: Any, span: Any, i: Any) -> Any:
     """C of a cell, as far as it is this warp's; loops by size are kept whether or not it pairs."""
     rule, alg, weights, strands = work.rule, work.alg, work.weights, work.strands
-    one, j, generic = OneLane(1), i + span, add_by_size(work, span, i, 1)
+    j, generic = i + span, add_by_size(work, span, i, 1)
     kind = pair_type(weights, strands, i, j, work.g)
     if not ((kind != 0) & allowed(strands, i, j, work.g)):
         return alg.zero
-    row = inward_row(strands, kind, i, j, work.g)
-    total = add_beside(work, span, i, row, extend(alg, generic, inward(weights, row, GENERIC)), 1)
-    t = work.part
-    while t < _SMALL:
-        left, right = small_sides(t)
-        t += work.parts
-        p, q = i + 1 + left, j - 1 - right
-        if q - p >= FIRST:
-            value = load(one, work.cells.closed, work.b, place(work.cells, q - p, p))
-            within = pair_type(weights, strands, q, p, work.g)
-            loop = small_loop(weights, strands, alg, kind, within, i, j, p, q, work.g)
-            total = close(rule, alg, total, value, loop)
+    row = inward(strands, kind, i, j, work.g)
+    total = add_beside(work, span, i, row, extend(alg, generic, entry(weights, row + GENERIC)), 1)
+    total = add_small(work, work.cells.closed, span, i, total, 1)
     # Small loops are the first warps'.
     if work.part == work.ones[0]:
         total = choice(alg, total, hairpin_weight(weights, strands, alg, row, i, j, work.g))
     if work.part == work.ones[1]:
         behind = row_at(work, _TWO + ((span - 2) & 3), i + 1)
-        total = close(rule, alg, total, behind, inward(weights, row, CLOSING))
+        total = close(rule, alg, total, behind, entry(weights, row + CLOSING))
     return total
 
 
 @shared
-def small_sides(number: Any) -> Any:
-    """Unpaired bases on the left and on the right of a small loop: up to two each, but not none and two."""
-    left = (number + 1) * 11 >> 5
-    return left, number - 2 * left
+def add_small(work: Any, table: Any, span: Any, i: Any, total: Any, way: Any) -> Any:
+    """Besides, small loops within a pair, or around it: up to two bases on a side, but not none and two."""
+    alg, weights, strands, g = work.alg, work.weights, work.strands, work.g
+    j, t = i + span, work.part
+    while t < _SMALL:
+        left = (t + 1) * 11 >> 5
+        p, q = i + (1 + left) * way, j - (1 + t - 2 * left) * way
+        t += work.parts
+        if q - p >= FIRST and p >= 0 and q < work.n:
+            value = load(OneLane(1), table, work.b, place(work.cells, q - p, p))
+            a, b, c, d = (i, j, p, q) if way > 0 else (p, q, i, j)
+            outer, inner = pair_type(weights, strands, a, b, g), pair_type(weights, strands, d, c, g)
+            loop = small_loop(weights, strands, alg, outer, inner, a, b, c, d, g)
+            total = close(work.rule, alg, total, value, loop)
+    return total
 
 
 def _add_listed(alg: Any, work: Any, span: Any, i: Any) -> Any:
@@ -415,22 +399,22 @@ def _finish_cell(way: Any, work: Any, span: Any, i: Any, share: Any) -> None:
     """Add the shares up, from a number on, and keep what longer spans need."""
     rule, alg, weights, strands = work.rule, work.alg, work.weights, work.strands
     one, cells, j = OneLane(1), work.cells, i + span
-    row = outward_row(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
+    row = outward(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
     value, split = added_up(work, share), added_up(work, _SHARES + share)
     value = times_paired(strands, alg, 0, value, i, j, work.g)
-    stem = extend(alg, value, outward(weights, row, STEM))
+    stem = extend(alg, value, entry(weights, row + STEM))
     store(one, cells.closed, work.b, place(cells, span, i), value)
     store(one, cells.stems, work.b, place(cells, span, i), stem)
-    keep_ends(work, OUTWARD, row, span, i, value)
+    keep_ends(work, row, span, i, value)
     below = row_at(work, _TWO + ((span - 1) & 3), i + 1)
-    set_row(work, _TWO + (span & 3), i, two_stems(rule, alg, below, split))
+    set_row(work, _TWO + (span & 3), i, lengthen(rule, alg, below, split))
     shorter = row_at(work, _SINGLE + ((span - 1) & 3), i)
-    single = one_stem(rule, alg, shorter, stem)
+    single = lengthen(rule, alg, shorter, stem)
     set_row(work, _SINGLE + (span & 3), i, single)
     below = load(one, cells.multi, work.b, place(cells, span - 1, i + 1))
-    store(one, cells.multi, work.b, place(cells, span, i), stems(rule, alg, below, split, single))
-    others = stems(rule, alg, below, split, one_stem(rule, alg, shorter, alg.zero))
-    list_stem(alg, work, span, i, stem, others)
+    value = lengthen(rule, alg, below, split)
+    store(one, cells.multi, work.b, place(cells, span, i), choice(alg, value, single))
+    list_stem(alg, work, span, i, stem, choice(alg, value, extend(alg, shorter, rule.unpaired)))
 
 
 @shared
@@ -440,14 +424,6 @@ def added_up(work: Any, share: Any) -> Any:
     for part in range(1, work.parts):
         found = choice(work.alg, found, work.shares[share + part, work.lane])
     return found
-
-
-@shared
-def outer_weight(work: Any, i: Any, j: Any) -> Any:
-    """What a pair adds to what is in no loop."""
-    strands, weights = work.strands, work.weights
-    row = outward_row(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
-    return outward(weights, row, EXTERIOR)
 
 
 @shared
@@ -471,7 +447,8 @@ def add_end(work: Any, table: Any, bases: Any, way: Any, warps: Any) -> None:
         i = n - bases if way > 0 else bases - 1 - span
         value = load(one, cells.closed, work.b, place(cells, span, i))
         other = load(one, table, work.b, i + span + 1 if way > 0 else i)
-        found = close(rule, alg, found, value, extend(alg, outer_weight(work, i, i + span), other))
+        end = as_stem(work.weights, work.strands, EXTERIOR, i, i + span, work.g)
+        found = close(rule, alg, found, value, extend(alg, end, other))
         span += warps * WARP
     found = over_warp(alg, found)
     if warps > 1:
@@ -497,26 +474,16 @@ def add_around(work: Any, span: Any, i: Any) -> Any:
     generic = add_by_size(work, span, i, -1)
     if load(one, cells.closed, work.b, place(cells, span, i)) == alg.zero:
         return alg.zero
-    row = outward_row(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
-    total = add_beside(work, span, i, row, extend(alg, generic, outward(weights, row, GENERIC)), -1)
-    inner = pair_type(weights, strands, j, i, work.g)
-    t = work.part
-    while t < _SMALL:
-        left, right = small_sides(t)
-        t += work.parts
-        p, q = i - 1 - left, j + 1 + right
-        if p >= 0 and q < n:
-            value = load(one, work.by.closed, work.b, place(cells, q - p, p))
-            outer = pair_type(weights, strands, p, q, work.g)
-            loop = small_loop(weights, strands, alg, outer, inner, p, q, i, j, work.g)
-            total = close(rule, alg, total, value, loop)
+    row = outward(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
+    total = add_beside(work, span, i, row, extend(alg, generic, entry(weights, row + GENERIC)), -1)
+    total = add_small(work, work.by.closed, span, i, total, -1)
     m = FIRST + work.part
     splits = work.by.split, place(cells, span + 1 + m, i), cells.step
     after = cells.multi, place(cells, m, j + 1), cells.step
     behind = sum_products(work, splits, after, m, n - 1 - j)
-    total = close(rule, alg, total, behind, outward(weights, row, STEM))
+    total = close(rule, alg, total, behind, entry(weights, row + STEM))
     if work.part == work.ones[0]:
-        before = extend(alg, load(one, work.by.exterior, work.b, i), outward(weights, row, EXTERIOR))
+        before = extend(alg, load(one, work.by.exterior, work.b, i), entry(weights, row + EXTERIOR))
         total = close(rule, alg, total, before, load(one, cells.exterior, work.b, j + 1))
     return total
 
@@ -542,26 +509,23 @@ def _finish_around(way: Any, work: Any, span: Any, i: Any, share: Any) -> None:
         by_two = extend(alg, row_at(work, _TWO + after, i - 1), rule.unpaired)
         if j + 1 < n:
             kind = pair_type(weights, strands, i - 1, j + 1, work.g)
-            closing = inward(weights, inward_row(strands, kind, i - 1, j + 1, work.g), CLOSING)
+            closing = entry(weights, inward(strands, kind, i - 1, j + 1, work.g) + CLOSING)
             around = load(one, work.by.closed, work.b, place(cells, span + 2, i - 1))
             by_two = close(rule, alg, by_two, around, closing)
     longer = row_at(work, _SINGLE + after, i) if j + 1 < n else alg.zero
-    single = one_stem(rule, alg, longer, by_multi)
+    single = lengthen(rule, alg, longer, by_multi)
     set_row(work, _MULTI + here, i, by_multi)
     set_row(work, _TWO + here, i, by_two)
     set_row(work, _SINGLE + here, i, single)
     store(one, work.by.split, work.b, place(cells, span, i), choice(alg, by_multi, by_two))
-    value, kind = (
-        load(one, cells.closed, work.b, place(cells, span, i)),
-        pair_type(weights, strands, i, j, work.g),
-    )
+    value = load(one, cells.closed, work.b, place(cells, span, i))
     if value != alg.zero:
-        row = outward_row(strands, kind, i, j, work.g)
-        total = close(rule, alg, total, single, outward(weights, row, STEM))
+        total = close(rule, alg, total, single, as_stem(weights, strands, STEM, i, j, work.g))
     store(one, cells.closed, work.b, place(cells, span, i), extend(alg, value, total))
     total = times_paired(strands, alg, 0, total, i, j, work.g)
     store(one, work.by.closed, work.b, place(cells, span, i), total)
-    keep_ends(work, INWARD, inward_row(strands, kind, i, j, work.g), span, i, total)
+    kind = pair_type(weights, strands, i, j, work.g)
+    keep_ends(work, inward(strands, kind, i, j, work.g), span, i, total)
 
 
 class Inside(NamedTuple):
@@ -723,5 +687,5 @@ def walk_sequences(given: Any, shares: Any, left: Any, signs: Any) -> None:
     if b < given.lengths.size:
         closed, multi, exterior = cells.closed[b : b + 1], cells.multi[b : b + 1], cells.exterior[b : b + 1]
         kept = Intervals(closed, multi, exterior, cells.starts, cells.step)
-        known = given.rule, given.alg, given.weights, texts, kept, shares, left[b], b * texts.longest, 0
-        walk_sequence(Walk(*known), given.lengths[b], signs[b : b + 1])
+        known = given.rule, given.alg, given.weights, texts, kept, b * texts.longest, 0
+        walk_sequence(Walk(*known), given.lengths[b], shares, left[b], signs[b : b + 1])

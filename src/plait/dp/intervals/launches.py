@@ -87,7 +87,7 @@ class EnsembleBatch(NamedTuple):
     strands: Sequence[Strand]
     logarithms: bool
     probabilities: bool
-    shares: Sequence[NDArray[np.float64]]
+    shares: Sequence[Sequence[NDArray[np.float64]]]
 
 
 class Folded(NamedTuple):

@@ -137,21 +137,15 @@ class Room:
             found = self._arrays[name] = found[first : first + size]
         return found[:size].reshape(shape)
 
-    def filled(self, name: str, shape: tuple[int, ...], value: Any) -> NDArray[Any]:
-        """The same, of a value."""
-        found = self.taken(name, shape, value)
-        # What is no number is written anew every time.
-        if isinstance(value, np.generic):
-            found[...] = value
-        return found
-
     def intervals(self, longest: int, group: int, width: int, zero: Any) -> Intervals:
         """Where C, M and X are kept."""
         cells = cells_kept(longest, group, width)
-        exterior = self.filled("exterior", (1, (longest + 1) * group), zero)
+        exterior = self.taken("exterior", (1, (longest + 1) * group), zero)
         closed, multi = (self.taken(name, (1, cells), zero) for name in ("closed", "multi"))
         starts = row_starts(longest, group)
+        # What is no number is new every time.
         if isinstance(zero, np.generic):
+            exterior[...] = zero
             # What is behind the last base is read, and written by none.
             for table in (closed, multi):
                 table[0, starts[longest] + (longest - BEFORE) * group :] = zero
@@ -165,10 +159,8 @@ class Room:
     def sweep(self, lanes: Any, choose: Any, batch: Any, strands: Sequence[Strand], group: int) -> Sweep:
         """What up to `group` sequences of a batch are worked out from."""
         rule, alg = batch.rule, batch.algebra
-        laid_out, layout = (
-            strands_of(strands, group, alg.one),
-            OneSequence() if group == 1 else SequenceALane(),
-        )
+        laid_out = strands_of(strands, group, alg.one)
+        layout = OneSequence() if group == 1 else SequenceALane()
         kept = self.intervals(laid_out.longest, group, lanes.width, alg.zero)
         memory = self.memory(laid_out.longest, group, lanes.width, alg.zero)
         (part,) = self.parts(laid_out.longest, 1, alg.zero)
