@@ -142,24 +142,14 @@ def main() -> None:
     check()
     check_enforced()
     short = strands(1 << 15, 76, 76)
-    shapes = [(gpu_fold._SHORT_WARPS, gpu_fold._SHORT)]
-    if options.sweep:
-        shapes += [(2, 80), (3, 80), (5, 80), (0, 0)]
-    for gpu_fold._SHORT_WARPS, gpu_fold._SHORT in shapes:
-        fill, walk, sums, both = kernels(short, walk=True)
-        print(
-            f"{len(short)} x 76, {gpu_fold._SHORT_WARPS} warps (0: rows in memory): ",
-            end="",
-        )
-        print(
-            f"fill {fill * 1e3:.1f} ms, walk {walk * 1e3:.1f} ms, {len(short) / (fill + walk):,.0f}/s; ",
-            end="",
-        )
-        print(
-            f"sums {sums * 1e3:.1f} ms, probabilities {both * 1e3:.1f} ms, {len(short) / both:,.0f}/s",
-            flush=True,
-        )
-    gpu_fold._SHORT_WARPS, gpu_fold._SHORT = shapes[0]
+    kept = gpu_fold._WARPS, gpu_fold._BLOCKS
+    shapes = [kept, (4, 4), (4, 8), (6, 4), (8, 3)] if options.sweep else [kept]
+    for gpu_fold._WARPS, gpu_fold._BLOCKS in shapes:
+        fill, walk, sums, both = (1e3 * seconds for seconds in kernels(short, walk=True))
+        print(f"{len(short)} x 76, {gpu_fold._BLOCKS} blocks of {gpu_fold._WARPS} warps: ", end="")
+        print(f"fill {fill:.1f}, walk {walk:.1f} ms, {1e3 * len(short) / (fill + walk):,.0f}/s; ", end="")
+        print(f"sums {sums:.1f}, probabilities {both:.1f} ms, {1e3 * len(short) / both:,.0f}/s", flush=True)
+    gpu_fold._WARPS, gpu_fold._BLOCKS = kept
     for many in (short, 4 * short):
         taken, _ = least(lambda many=many: gpu.launch(FOLDS, fold_batch(many)), 5)
         print(f"whole launch of {len(many)} {taken * 1e3:.0f} ms, {len(many) / taken:,.0f}/s", flush=True)

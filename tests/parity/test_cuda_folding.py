@@ -45,12 +45,11 @@ def strands(sizes: list[int], seed: int, paired: Any) -> list[Strand]:
     ]
 
 
-@pytest.fixture(params=["rows in a block", "rows in memory", "all blocks"])
+@pytest.fixture(params=["a block each", "all blocks"])
 def few_threads(request: Any, monkeypatch: Any) -> None:
-    for name in ("_SHORT_WARPS", "_WARPS", "_LONG_WARPS"):
+    for name in ("_WARPS", "_LONG_WARPS"):
         monkeypatch.setattr(gpu_fold, name, 2)
     monkeypatch.setattr(gpu_fold, "_LONG", 8 if request.param == "all blocks" else 400)
-    monkeypatch.setattr(gpu_fold, "_SHORT", 80 if request.param == "rows in a block" else 0)
 
 
 @pytest.mark.usefixtures("few_threads")

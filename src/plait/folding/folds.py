@@ -27,13 +27,7 @@ from plait.errors import InvalidInput, Unsupported
 from plait.folding.constraints import Molecule, Restraints, check_pairs, molecule_of
 from plait.folding.energies import SCORES, Meaning, Model, Weighing, weigh
 from plait.folding.parameters import Parameters, codes_of
-from plait.folding.structures import (
-    PairTable,
-    brackets,
-    described,
-    most_expected_accuracy,
-    partners_of,
-)
+from plait.folding.structures import PairTable, brackets, described, most_expected_accuracy, partners_of
 from plait.types import Tabular
 
 #: The longest sequence that can be folded.

@@ -157,25 +157,11 @@ def _with_constraints(records: Records, path: _Path) -> Records:
     return records._replace(sequences=[sequence for sequence, _ in apart], constraints=given)
 
 
-class Survey(NamedTuple):
-    """A file of sequences: how many, the bases of the longest, and bytes of memory that are needed."""
-
-    sequences: int
-    longest: int
-    bytes_needed: int
-
-    @property
-    def note(self) -> str | None:
-        """What is said before a run that needs much memory."""
-        if self.bytes_needed < _MUCH:
-            return None
-        return f"up to {self.longest:,} bases: needs {self.bytes_needed / 2**20:,.0f} MiB of memory"
-
-
-def survey(inputs: Inputs, settings: FoldSettings, *, ensemble: bool, threads: int) -> Survey:
+def survey(inputs: Inputs, settings: FoldSettings, *, ensemble: bool, threads: int) -> tuple[int, str | None]:
     """Look through all that is to be folded, so that nothing is written if something is wrong with it.
 
-    FormatError says what and where; Unsupported if there is too little memory.
+    How many sequences there are, and what is said before a run that needs much memory. FormatError says what
+    is wrong where; Unsupported if there is too little memory.
     """
     longest: list[int] = []
     count = 0
@@ -188,7 +174,8 @@ def survey(inputs: Inputs, settings: FoldSettings, *, ensemble: bool, threads: i
             names.update(records.name(k) for k in range(len(sizes)))
     inputs.check_names(names, count)
     need = check_memory(f"{inputs.path}: a sequence", longest, ensemble=ensemble or settings.enforce)
-    return Survey(count, longest[0] if longest else 0, need)
+    told = f"up to {max(longest, default=0):,} bases: needs {need / 2**20:,.0f} MiB of memory"
+    return count, told if need >= _MUCH else None
 
 
 def read_records(

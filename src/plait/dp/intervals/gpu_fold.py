@@ -15,15 +15,13 @@ from plait.devices.cuda_devices import Slot, SlotPool, device_facts, kept, over_
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.intervals.gpu_spans import (
     LISTED,
-    InBlock,
-    InMemory,
+    ROWS,
     SpanCells,
     SpanDerivatives,
     Spans,
     derive_spans,
     fill_spans,
     list_pairs,
-    rows_needed,
     walk_sequences,
 )
 from plait.dp.intervals.launches import LEAST, EnsembleBatch, FoldBatch, Folded, Summed
@@ -37,18 +35,18 @@ R = TypeVar("R")
 #: Bases from which a sequence is worked on by all blocks, if few are so long.
 _LONG: Final = 400
 _FEW: Final = 24
-#: Bases up to which a block has all rows in the memory that it shares.
-_SHORT: Final = 80
-#: Warps of a block that has a sequence of its own, by where its rows are, and of those that share one.
-_SHORT_WARPS, _WARPS, _LONG_WARPS = 6, 4, 16
-#: Blocks that have a sequence of their own, for each multiprocessor.
-_BLOCKS: Final = 8
+#: Warps of a block that has a sequence of its own, and of those that share one.
+_WARPS, _LONG_WARPS = 4, 16
+#: Blocks that have a sequence of their own, for each multiprocessor: all of them can be under way, so that
+#: ways back of the piece before need not wait until others have begun.
+_BLOCKS: Final = 6
 #: Bytes of the tables of sequences that are worked on together.
 _PIECE_BYTES: Final = 1 << 30
 #: One sequence at a time: blocks that wait for each other must all be under way.
 _ALL_BLOCKS: Final = threading.Lock()
-#: While one piece is worked out, the other is laid out or taken apart.
-_SLOTS: Final = SlotPool(Slot, 2)
+#: While one piece of a device is worked out, others are laid out or taken apart.
+_PIECES: Final = 3
+_SLOTS: Final = SlotPool(Slot, _PIECES)
 
 
 class _Piece:
@@ -78,19 +76,16 @@ class _Piece:
         }
         texts = known._replace(**arrays, group=np.int64(1), longest=np.int64(known.longest))
         facts = device_facts(device)
-        place = InBlock() if step <= _SHORT and self.kind is np.float32 else InMemory()
-        rows = rows_needed(place) * step
-        self.shared = 4 * rows if isinstance(place, InBlock) else 0
-        self.warps = _LONG_WARPS if self.alone else _SHORT_WARPS if self.shared else _WARPS
+        self.warps = _LONG_WARPS if self.alone else _WARPS
         # The simulator runs one block after the other. One block has no cells of long spans, but their ends.
         self.blocks = min(1 if SIMULATED else facts.multiprocessors, -(-step // WARP) + 1)
         if not self.alone:
             self.blocks = min(count, facts.multiprocessors * _BLOCKS)
-        memory = self.table("rows", (1 if self.alone or self.shared else self.blocks, rows))
+        memory = self.table("rows", (1 if self.alone else self.blocks, ROWS * step))
         weights = kept(device, batch.loops, lambda: uploaded(batch.loops))
         lengths, counter = slot.upload("lengths", self.sizes), slot.upload("counter", np.zeros(1, np.int64))
         of_all = batch.rule, batch.algebra, weights, texts, lengths, cells, SpanDerivatives(*by), memory
-        self.given = Spans(*of_all, place, counter, np.int64(self.alone))
+        self.given = Spans(*of_all, counter, np.int64(self.alone))
 
     def table(self, name: str, shape: tuple[int, int], kind: Any = None) -> Any:
         """An array with anything in it, of a long sequence for this time only."""
@@ -100,13 +95,13 @@ class _Piece:
 
     def launch(self, kernel: Any) -> None:
         """A kernel with a block for each sequence, or with all of them for one."""
-        how: Any = {"stream": self.slot.stream, "shared": self.shared}
+        stream = self.slot.stream
         if not self.alone:
-            kernel.launch(self.blocks, WARP * self.warps, self.given, **how)
+            kernel.launch(self.blocks, WARP * self.warps, self.given, stream=stream)
             return
         with _ALL_BLOCKS:
-            self.given.counter.copy_to_device(np.zeros(1, np.int64), stream=self.slot.stream)
-            kernel.launch(self.blocks, WARP * self.warps, self.given, **how)
+            self.given.counter.copy_to_device(np.zeros(1, np.int64), stream=stream)
+            kernel.launch(self.blocks, WARP * self.warps, self.given, stream=stream)
             self.slot.wait()
 
     def download(self, *arrays: Any) -> list[NDArray[Any]]:
@@ -136,7 +131,7 @@ def _in_pieces(batch: Any, target: CudaTarget, tables: int, run: Callable[[_Piec
         with _SLOTS.slot([device]) as slot:
             return run(_Piece(batch, numbers, device, slot))
 
-    devices = target.devices * (1 if SIMULATED or len(pieces) < 2 else 2)
+    devices = target.devices * (1 if SIMULATED or len(pieces) < 2 else _PIECES)
     found = list(chain.from_iterable(over_devices(devices, pieces, one)))
     return [found[k] for k in np.argsort(order).tolist()]
 

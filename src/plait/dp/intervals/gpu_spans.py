@@ -54,46 +54,13 @@ FIRST: Final = SMALLEST_HAIRPIN + 1
 _SUMS, _TWO, _SINGLE, _MULTI, _ENDS = 0, 64, 68, 72, 76
 #: Small loops.
 _SMALL: Final = 7
+#: Spans of a ring, a power of two: a loop reaches back half as far, and others may be ahead.
+_RING: Final = 64
+#: Rows of a block.
+ROWS: Final = _ENDS + ENDS * _RING
 #: Shares of two values that a block has room for, each of 32 cells, and rows of values of all its warps.
 _SHARES: Final = 32
 _SHARES_OF_BLOCK: Final = (2 * _SHARES + 4, WARP)
-_SCORE: Final = np.dtype(np.float32)
-
-
-class InMemory(NamedTuple):
-    """Rows are in the device's memory."""
-
-
-class InBlock(NamedTuple):
-    """Rows of scores of 32 bits are in the memory that a block shares, which has a span at a time."""
-
-
-def _memory(place: Any, given: Any) -> Any:
-    shares = cuda.shared.array(_SHARES_OF_BLOCK, np.float64)
-    return given.rows[0 if given.alone else cuda.blockIdx.x], shares
-
-
-def _shared_memory(place: Any, given: Any) -> Any:
-    return cuda.shared.array(0, _SCORE), cuda.shared.array(_SHARES_OF_BLOCK, _SCORE)
-
-
-def _longer_ring(place: Any) -> int:
-    return 64
-
-
-def _ring(place: Any) -> int:
-    return 32
-
-
-#: Rows of a block, and its shares.
-memory_of = by_type_of({InMemory: _memory, InBlock: _shared_memory})
-#: Spans of a ring, a power of two: what a loop may reach back, if a span is read before any of it is written.
-ring_of = by_type_of({InMemory: _longer_ring, InBlock: _ring})
-
-
-def rows_needed(place: Any) -> int:
-    """Rows of a block."""
-    return _ENDS + ENDS * int(ring_of(place))
 
 
 class SpanCells(NamedTuple):
@@ -135,7 +102,6 @@ class Spans(NamedTuple):
     cells: Any
     by: Any
     rows: Any
-    place: Any
     counter: Any
     alone: Any
 
@@ -144,8 +110,8 @@ class SpanWork(NamedTuple):
     """A sequence for the warps of a block: this one is number `part` of `parts`, and works on `lane`.
 
     It is the b-th one, of n bases, and its base k is that of the sequence `g` of `Strands` of one sequence.
-    `rows` and `shares`, (2 * _SHARES + 4, 32), are those of `memory_of`; so many `tiles` of cells have shares
-    at a time. `ones` are the warps to which a hairpin, a multiloop, and loops of two and three fall.
+    `rows` and `shares`, (2 * _SHARES + 4, 32), are the block's; so many `tiles` of cells have shares at a
+    time. `ones` are the warps to which a hairpin, a multiloop, and loops of two and three fall.
     """
 
     rule: Any
@@ -154,7 +120,6 @@ class SpanWork(NamedTuple):
     strands: Any
     cells: Any
     by: Any
-    place: Any
     rows: Any
     shares: Any
     b: Any
@@ -170,16 +135,15 @@ class SpanWork(NamedTuple):
 @shared
 def own_work(given: Any, b: Any) -> Any:
     """The b-th sequence as work of this thread."""
-    rows, shares = memory_of(given.place, given)
-    texts = given.texts
+    rows = given.rows[0 if given.alone else cuda.blockIdx.x]
+    shares, texts = cuda.shared.array(_SHARES_OF_BLOCK, np.float64), given.texts
     # One as a constant: nothing is multiplied by it.
     texts = Strands(texts.codes, texts.partners, texts.stacked, texts.paired, 1, texts.longest)
     thread, warps = cuda.threadIdx.x, cuda.blockDim.x // WARP
     known = given.rule, given.alg, given.weights, texts, given.cells, given.by
-    mine = given.place, rows, shares
-    where = b, b * texts.longest, given.lengths[b], thread // WARP, warps, thread % WARP
+    where = rows, shares, b, b * texts.longest, given.lengths[b], thread // WARP, warps, thread % WARP
     # Divisions take as long as a loop of all sizes does: none of them stands behind this line.
-    return SpanWork(*(known + mine + where + (_SHARES // warps, (7 % warps, 8 % warps, 9 % warps))))
+    return SpanWork(*(known + where + (_SHARES // warps, (7 % warps, 8 % warps, 9 % warps))))
 
 
 @shared
@@ -203,8 +167,7 @@ def set_row(work: Any, row: Any, i: Any, value: Any) -> None:
 @shared
 def ring(work: Any, kind: Any, span: Any) -> Any:
     """The row of C with the ends of a kind of loops, of a span."""
-    spans = ring_of(work.place)
-    return _ENDS + kind * spans + (span & (spans - 1))
+    return _ENDS + kind * _RING + (span & (_RING - 1))
 
 
 @shared
@@ -602,12 +565,11 @@ def _examples() -> list[tuple[Any, ...]]:
         by = SpanDerivatives(table, table, table)
         rows = np.full((1, 1), zero)
         rule = NearestNeighbor(zero, zero)
-        places = (InBlock(), InMemory()) if zero.itemsize == 4 else (InMemory(),)
-        found += [(Spans(rule, alg, weights, texts, long, cells, by, rows, at, long, one),) for at in places]
+        found.append((Spans(rule, alg, weights, texts, long, cells, by, rows, long, one),))
     return found
 
 
-@cuda_kernel(_examples, max_registers=128)
+@cuda_kernel(_examples, max_registers=80)
 def fill_spans(given: Any) -> None:
     """C, M and X of sequences, each by a block, or of one by all blocks."""
     block, blocks = cuda.blockIdx.x, cuda.gridDim.x
@@ -631,7 +593,7 @@ def fill_spans(given: Any) -> None:
         cuda.syncthreads()
 
 
-@cuda_kernel(lambda: _examples()[2:], max_registers=128)
+@cuda_kernel(lambda: _examples()[1:], max_registers=128)
 def derive_spans(given: Any) -> None:
     """Derivatives, and weights of pairs in place of C, of what `fill_spans` has worked out."""
     block, blocks = cuda.blockIdx.x, cuda.gridDim.x
@@ -645,7 +607,7 @@ def derive_spans(given: Any) -> None:
 
 def _list_examples() -> list[tuple[Any, ...]]:
     counts = np.zeros((1, 1, 1), np.int32)
-    return [(_examples()[2][0], 0.0, True, counts, counts[0], np.zeros(1))]
+    return [(_examples()[1][0], 0.0, True, counts, counts[0], np.zeros(1))]
 
 
 #: Spans of which pairs are listed by a thread.

@@ -16,17 +16,7 @@ from numpy.typing import NDArray
 from plait.devices.target import Problem, Target, interpreted, over_threads
 from plait.dp.intervals.rows import Candidates, fill_kernel
 from plait.dp.intervals.tables import Room, Strand
-from plait.dp.intervals.walk import (
-    CLOSED,
-    NONE,
-    OPENING,
-    OUTSIDE,
-    PAIR,
-    UNPAIRED,
-    Walk,
-    next_way,
-    value_of,
-)
+from plait.dp.intervals.walk import CLOSED, NONE, OPENING, OUTSIDE, PAIR, UNPAIRED, Walk, next_way, value_of
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import host_lanes, lanes_of
 
