@@ -109,8 +109,9 @@ def kernels(given: list[Strand], *, walk: bool = False, ensemble: bool = True) -
     """Seconds of the fill, of ways back, of sums, and of these with derivatives, with all on the device."""
     found = []
     numbers, count = np.arange(len(given)), len(given)
-    with gpu_fold._SLOTS.slot([0]) as slot:
-        piece = gpu_fold._Piece(fold_batch(given), numbers, 0, slot)
+    with gpu_fold._SLOTS.slot([0]) as (slot, _):
+        sizes = gpu_fold.bases_of(fold_batch(given))
+        piece = gpu_fold._Piece(fold_batch(given), sizes, numbers, 0, slot)
         n = piece.step
         found.append(least(lambda: piece.launch(gpu_spans.fill_spans))[0])
         if walk:
@@ -121,7 +122,7 @@ def kernels(given: list[Strand], *, walk: bool = False, ensemble: bool = True) -
             found.append(least(lambda: ways_back.launch(blocks, WARP, piece.given, *room))[0])
         if not ensemble:
             return [*found, 0.0, 0.0]
-        sums = gpu_fold._Piece(sum_batch(given, 0.5 if n > 300 else 0.0), numbers, 0, slot)
+        sums = gpu_fold._Piece(sum_batch(given, 0.5 if n > 300 else 0.0), sizes, numbers, 0, slot)
         found.append(least(lambda: sums.launch(gpu_spans.fill_spans))[0])
 
         def all_of_it() -> None:

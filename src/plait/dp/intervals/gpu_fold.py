@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
-from itertools import chain, pairwise
+from collections.abc import Callable, Iterator
+from itertools import chain, cycle, pairwise
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -44,17 +44,19 @@ _BLOCKS: Final = 6
 _PIECE_BYTES: Final = 1 << 30
 #: One sequence at a time: blocks that wait for each other must all be under way.
 _ALL_BLOCKS: Final = threading.Lock()
-#: While one piece of a device is worked out, others are laid out or taken apart.
-_PIECES: Final = 3
-_SLOTS: Final = SlotPool(Slot, _PIECES)
+#: While one piece is worked out, the next one is laid out, and then the last one taken apart. By one thread:
+#: two would wait for Python's lock at each of a hundred calls of the driver.
+_SLOTS: Final = SlotPool(lambda: (Slot(), Slot()), 2)
 
 
 class _Piece:
     """Sequences on the current device, with what is kept of their cells."""
 
-    def __init__(self, batch: Any, numbers: NDArray[np.int64], device: int, slot: Slot) -> None:
-        self.slot, self.strands = slot, [batch.strands[k] for k in numbers.tolist()]
-        self.sizes = np.array([len(strand.codes) for strand in self.strands], np.int64)
+    def __init__(
+        self, batch: Any, sizes: NDArray[np.int64], numbers: NDArray[np.int64], device: int, slot: Slot
+    ) -> None:
+        self.slot, self.sizes = slot, sizes[numbers]
+        self.strands = [batch.strands[k] for k in numbers.tolist()]
         count, step = len(numbers), max(int(self.sizes.max()), 1)
         self.step, self.alone = step, count == 1 and step > _LONG
         self.kind = type(batch.algebra.zero)
@@ -111,9 +113,19 @@ class _Piece:
         return found
 
 
-def _in_pieces(batch: Any, target: CudaTarget, tables: int, run: Callable[[_Piece], Iterable[R]]) -> list[R]:
-    """Results of all sequences, in their order; each has so many tables of all cells."""
-    sizes = np.array([len(strand.codes) for strand in batch.strands], np.int64)
+def bases_of(batch: Any) -> NDArray[np.int64]:
+    """Bases of each sequence."""
+    return np.array([len(strand.codes) for strand in batch.strands], np.int64)
+
+
+def _in_pieces(
+    batch: Any, target: CudaTarget, tables: int, run: Callable[[_Piece], Iterator[list[R]]]
+) -> list[R]:
+    """Results of all sequences, in their order; each has so many tables of all cells.
+
+    `run` gives an empty list when a piece is under way, and then the results.
+    """
+    sizes = bases_of(batch)
     order = np.argsort(sizes, kind="stable")
     needs = tables * batch.algebra.zero.itemsize * (sizes[order] + 1) ** 2
     few, pieces, first = np.count_nonzero(sizes > _LONG) <= _FEW, [], 0
@@ -127,40 +139,51 @@ def _in_pieces(batch: Any, target: CudaTarget, tables: int, run: Callable[[_Piec
         pieces.append(order[first:end])
         first = end
 
-    def one(device: int, numbers: NDArray[np.int64]) -> Iterable[R]:
-        with _SLOTS.slot([device]) as slot:
-            return run(_Piece(batch, numbers, device, slot))
+    def serve(device: int, mine: list[NDArray[np.int64]]) -> list[R]:
+        found: list[R] = []
+        under_way: list[Iterator[list[R]]] = []
+        with _SLOTS.slot([device]) as slots:
+            for numbers, slot in zip(mine, cycle(slots), strict=False):
+                under_way.append(run(_Piece(batch, sizes, numbers, device, slot)))
+                next(under_way[-1])
+                if len(under_way) > 1:
+                    found += next(under_way.pop(0))
+            return found + next(under_way.pop())
 
-    devices = target.devices * (1 if SIMULATED or len(pieces) < 2 else _PIECES)
-    found = list(chain.from_iterable(over_devices(devices, pieces, one)))
-    return [found[k] for k in np.argsort(order).tolist()]
+    shares = [pieces[k :: len(target.devices)] for k in range(min(len(target.devices), len(pieces)))]
+    found = list(chain.from_iterable(over_devices(target.devices, shares, serve)))
+    done = np.concatenate([np.empty(0, np.int64), *chain.from_iterable(shares)])
+    return [found[k] for k in np.argsort(done).tolist()]
 
 
 def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Folded]:
     """Best structures; the way back of one long sequence is gone by the CPU."""
     alg = batch.algebra
 
-    def run(piece: _Piece) -> Iterable[Folded]:
+    def run(piece: _Piece) -> Iterator[list[Folded]]:
         piece.launch(fill_spans)
         n, count, cells = piece.step, len(piece.sizes), piece.cells
         shares = np.full((1, 3 * n + 8), alg.one)
         if piece.alone:
+            yield []
             closed, multi, exterior = piece.download(cells.closed, cells.multi, cells.exterior)
             whole = Intervals(closed, multi, exterior, piece.starts, n)
             signs, left = np.empty((1, n), np.uint8), np.empty((3, n + 2), np.int64)
             strands = strands_of(piece.strands, 1, alg.one)
             filled = Filled(batch.rule, alg, batch.loops, strands, whole)
             walk_kernel(filled, piece.sizes, shares, left, signs)
-            return [Folded(float(exterior[0, 0]), signs.tobytes().decode())]
+            yield [Folded(float(exterior[0, 0]), signs.tobytes().decode())]
+            return
         walked = piece.table("walked", (count, n), np.uint8)
         left = piece.slot.room("left", (count, 3, n + 2), np.int32)
         given = piece.given, piece.slot.upload("shares", shares), left, walked
         walk_sequences.launch(-(-count // WARP), WARP, *given, stream=piece.slot.stream)
+        yield []
         exterior, signs = piece.download(cells.exterior, walked)
         # Behind a sequence that is shorter than others there may be anything.
         text, ends = signs.tobytes().decode("latin-1"), enumerate(piece.sizes.tolist())
         texts = [text[b * n : b * n + size] for b, size in ends]
-        return list(map(Folded, exterior[:, 0].tolist(), texts))
+        yield list(map(Folded, exterior[:, 0].tolist(), texts))
 
     return _in_pieces(batch, target, 4, run)
 
@@ -170,15 +193,16 @@ def sum_batch(batch: EnsembleBatch, target: CudaTarget) -> list[Summed] | None:
     if batch.logarithms or any(batch.shares):
         return None
 
-    def run(piece: _Piece) -> Iterable[Summed]:
+    def run(piece: _Piece) -> Iterator[list[Summed]]:
         piece.launch(fill_spans)
         if batch.probabilities:
             piece.launch(derive_spans)
+        yield []
         tables = _pairs_of(piece, batch.probabilities)
         (exterior,) = piece.download(piece.cells.exterior)
         with np.errstate(divide="ignore"):
             logarithms = np.log(exterior[:, 0]).tolist()
-        return [Summed(logarithm, *table, []) for logarithm, table in zip(logarithms, tables, strict=True)]
+        yield [Summed(logarithm, *table, []) for logarithm, table in zip(logarithms, tables, strict=True)]
 
     return _in_pieces(batch, target, 5, run)
 
