@@ -262,9 +262,7 @@ def eval(
             if name is not None:
                 print(f">{name}")
             for loop in loops:
-                places = [] if loop.closing is None else [loop.closing]
-                told = " ".join(
-                    f"{sequence[i]}{i + 1}-{sequence[j]}{j + 1}" for i, j in [*places, *loop.inner]
-                )
+                pairs = loop.inner if loop.closing is None else [loop.closing, *loop.inner]
+                told = " ".join(f"{sequence[i]}{i + 1}-{sequence[j]}{j + 1}" for i, j in pairs)
                 print(f"{loop.kind:<10} {loop.energy:8.2f}  {told}".rstrip())
             print(f"{structure} ({sum(loop.energy for loop in loops):6.2f})")

@@ -67,11 +67,8 @@ def layout(partners: NDArray[np.int32]) -> NDArray[np.float64]:
 def overlaps(places: NDArray[np.float64]) -> bool:
     """Whether bases of a layout come so near each other that parts of it lie upon others."""
     # No two bases share a square of which the diagonal is shorter than their distance along the sequence.
-    for shift in ((0, 0), (0.35, 0), (0, 0.35), (0.35, 0.35)):
-        squares = np.floor((places + shift) / 0.7)
-        if len(np.unique(squares, axis=0)) < len(places):
-            return True
-    return False
+    squares = (np.floor((places + shift) / 0.7) for shift in ((0, 0), (0.35, 0), (0, 0.35), (0.35, 0.35)))
+    return any(len(np.unique(one, axis=0)) < len(places) for one in squares)
 
 
 def circle(bases: int) -> NDArray[np.float64]:

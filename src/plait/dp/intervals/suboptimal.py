@@ -112,11 +112,9 @@ def go_on(search: Any, level: Any, score: Any, stem: Any, rest: Any) -> None:
 
 
 def _suboptimal(definitions: bool, batch: SuboptimalBatch, target: Target) -> list[Suboptimal]:
-    alg = batch.algebra
-    fill, search = fill_kernel, suboptimal_kernel
+    alg, kernels = batch.algebra, (fill_kernel, suboptimal_kernel)
+    fill, search = map(interpreted, kernels) if definitions else kernels
     lanes = lanes_of(1) if definitions else host_lanes(8 * alg.zero.itemsize)
-    if definitions:
-        fill, search = interpreted(fill), interpreted(search)
 
     def run(strand: Strand) -> Suboptimal:
         sweep, n = Room().sweep(lanes, Candidates(), batch, [strand], 1), strand.codes.size
