@@ -81,6 +81,25 @@ def test_probabilities() -> None:
     assert sum(one.pairs.size for one in found) > 500
 
 
+def test_pieces_that_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = np.random.default_rng(9)
+    weights = weights_of(lambda shape: drawn.integers(-30, 12, shape).astype(np.float32), 40)
+    monkeypatch.setattr(gpu_fold, "_PIECE_BYTES", 2 * 4 * 4 * 15**2)
+    given = strands([14, 9, 12, 14, 3, 11, 13, 14], 7, np.array([2, -2], np.float32))
+    pieces = list[int]()
+    made = gpu_fold._Piece
+
+    def piece(*known: Any) -> Any:
+        found = made(*known)
+        pieces.append(len(found.sizes))
+        return found
+
+    monkeypatch.setattr(gpu_fold, "_Piece", piece)
+    batch = FoldBatch(NearestNeighbor(np.float32(-1), np.float32(0)), BEST, weights, given)
+    assert CudaTarget((0,)).launch(FOLDS, batch) == CpuTarget(1).launch(FOLDS, batch)
+    assert len(pieces) > 2 and sum(pieces) == len(given)
+
+
 @pytest.mark.usefixtures("few_threads")
 def test_enforced_constraints() -> None:
     asked, draw, molecules = FoldSettings(enforce=True), random.Random(8), []
