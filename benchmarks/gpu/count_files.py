@@ -1,13 +1,13 @@
 """Whole commands on a GPU and on the CPU: rows/s of `plait vdj count`, Parquet to Parquet, answers compared.
 
-    python benchmarks/gpu/count_files.py [--rows 8000000] [--folder FOLDER] [--repeat 2] [--only threads]
+    python benchmarks/gpu/count_files.py [--rows 8000000] [--folder FOLDER] [--repeat 2] [--only WHAT]
 
 Junctions are drawn from human_TRB, 1,000,000 of them again and again. Two tables of them: all columns that
 `plait vdj generate` writes (28), and those alone that are counted, with numbers of reads. First a table of
 1,000 rows as a command, the start of the program included, twice on the GPU; then `count_files` in this
 process, the best of the repeats, with the time of all processors together. *threads*: one model by 1, 2, 4
-... threads into one file, by all into a folder of parts, and into a folder by processes of Dask that share
-the GPU, started and warm.
+... threads into one file, and by all into a folder of parts; *processes*: into a folder by processes of Dask
+that share the GPU, started and warm.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def counted(
 
 
 def by_threads(source: Path, folder: Path, rows: int, device: str, repeat: int) -> None:
-    """Rows/s by so many threads, into a file and a folder, and by processes."""
+    """Rows/s by so many threads, into a file and a folder."""
     processors = len(os.sched_getaffinity(0))
     counts = [n for n in (1, 2, 4, 8, 16, 32, 64) if n < processors] + [processors]
     for name in dict.fromkeys(("cpu", device)):
@@ -95,7 +95,12 @@ def by_threads(source: Path, folder: Path, rows: int, device: str, repeat: int) 
                     f"{1e6 * found[1] / rows:.2f} us of processor a row, {found[1] / found[0]:.1f} busy",
                     flush=True,
                 )
-    for workers in (n for n in (2, 4) if 2 * n <= processors):
+
+
+def by_processes(source: Path, folder: Path, rows: int, device: str, repeat: int) -> None:
+    """Rows/s by so many processes with so many threads that all processors have one."""
+    processors = len(os.sched_getaffinity(0))
+    for workers in (n for n in (2, 4, 8) if 2 * n <= processors):
         with open_executor("dask", workers=workers, threads=processors // workers) as executor:
             for name in dict.fromkeys(("cpu", device)):
                 how = PathModel(), name, repeat + 1, None, executor
@@ -128,13 +133,14 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where tables are written; by default a temporary folder")
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--device", default="cuda", help="the other device is the CPU")
-    parser.add_argument("--only", choices=["threads"])
+    parser.add_argument("--only", choices=["threads", "processes"])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
         found = tables(folder, options.rows, wide=options.only is None)
         if options.only:
-            by_threads(found["4 columns"], folder, options.rows, options.device, options.repeat)
+            how = by_threads if options.only == "threads" else by_processes
+            how(found["4 columns"], folder, options.rows, options.device, options.repeat)
             return
         few = ["vdj", "count", str(folder / "few.parquet"), "--germline", GERMLINE]
         for device in ("cpu", "cpu", options.device, options.device):

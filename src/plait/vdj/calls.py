@@ -185,7 +185,7 @@ class EncodedJunctions(NamedTuple):
 
 
 #: Letters from which on a kernel encodes them, while other threads have Python.
-_MANY_LETTERS: Final = 1 << 18
+_MANY_LETTERS: Final = 1 << 20
 
 
 def encode_junctions(junctions: pa.Array) -> EncodedJunctions:
