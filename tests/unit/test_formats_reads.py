@@ -134,6 +134,18 @@ def test_blocks_hold_as_many_reads_as_asked_for(tmp_path: Path, monkeypatch: pyt
         assert [len(item.reads) for item in files] == [1] * 100
 
 
+def test_blocks_are_as_they_come_where_no_number_is_asked_for(tmp_path: Path) -> None:
+    """Mates stand beside each other all the same; names are not compared."""
+    text = b"".join(b"@r%d\n%s\n+\n%s\n" % (i % 500, b"ACGTA" * 40, b"IJKLM" * 40) for i in range(6000))
+    one, two = write(tmp_path, text, "1"), write(tmp_path, text.replace(b"A", b"T"), "2")
+    with open_reads([one], block_reads=None) as files:
+        blocks = [item.reads for item in files]
+        assert files.counts[0].reads == 6000 and files.counts[0].duplicate_names == 0
+    assert len(blocks) == 3 and [read for block in blocks for read in reads_of(block)] == read([one])
+    with open_reads([one], [two], block_reads=None) as files:
+        assert [(len(item.reads), len(item.mates or ())) for item in files] == [(6000, 6000)]
+
+
 def test_an_iteration_may_be_left(tmp_path: Path) -> None:
     path = write(tmp_path, b"".join(b"@r%d\nA\n+\nI\n" % i for i in range(1000)))
     with open_reads([path], block_reads=10) as files:

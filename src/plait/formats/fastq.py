@@ -162,7 +162,7 @@ def _strange_quality(raw: RawReads, qualities: NDArray[np.uint8]) -> FormatError
     )
 
 
-_PIECE_BYTES: Final = 1 << 19
+_PIECE_BYTES: Final = 1 << 21
 #: A record that is longer is no read; without a limit, a file of one line would be held in memory as a whole.
 _LONGEST_RECORD: Final = 1 << 25
 _MARKS: Final = np.array([10], np.uint8)

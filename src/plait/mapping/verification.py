@@ -107,7 +107,7 @@ def _add_pair(
     for word in range((longest + 63) >> 6):
         place = 64 * word - lacking
         for plane in range(2):
-            scratch.read[plane, 64 * word + line, group] = ~_word_from(read, plane, place)
+            scratch.read[plane, 64 * word + line, group] = ~word_from(read, plane, place)
         scratch.before[64 * word + line, group] = -1 if place <= -64 else ~(-1 << max(-place, 0))
     for word in range((longest + 2 * errors + 63) >> 6):
         place = at - lacking + 64 * word
@@ -116,7 +116,7 @@ def _add_pair(
 
 
 @shared
-def _word_from(read: Any, plane: int, at: int) -> Any:
+def word_from(read: Any, plane: int, at: int) -> Any:
     """64 letters of a plane of a read; before it there are none."""
     if at >= 0:
         return word_at(read, plane, at)
