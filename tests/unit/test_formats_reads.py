@@ -12,6 +12,7 @@ import pytest
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats import fastq as read_fastq
+from plait.formats.fasta import read_fasta
 from plait.formats.fastq import ReadBlock
 from plait.formats.reads import ReadFiles, join_reads, open_reads, slice_reads
 
@@ -83,6 +84,50 @@ def test_several_gzip_members_are_one_file(tmp_path: Path) -> None:
 def test_fasta(tmp_path: Path) -> None:
     path = write(tmp_path, b">a x\nAC\nGT\n>b\n\n>c\r\nac.u\r\n")
     assert read(path) == [("a", "ACGT", None), ("b", "", None), ("c", "ACNT", None)]
+
+
+#: Records of one line, and what is none or does not look like one.
+PLAIN = (b">%s\nACGTN\n", b">%s x y>z\nacgtnACGTTT\n", b">%s\r\nTTTT\r\n", b">%s\tu v\r\nG\n")
+OTHER = (b">%s\nAC\nGT\n", b">%s\n\n", b">%s\nAC GT\n", b"> %s\nACRYU.\n", b">%s\nAC\n\n\n", b">%s\n")
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_fasta_of_one_line_a_record_is_as_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """In pieces of all sizes, the last line end missing or not, with other records from somewhere on."""
+    rng = np.random.default_rng(seed)
+    kinds = [PLAIN, PLAIN + OTHER][seed % 2]
+    text = b"".join(kinds[rng.integers(len(kinds))] % b"n%d" % k for k in range(rng.integers(1, 40)))
+    text = text if seed % 3 else text.rstrip()
+    path = write(tmp_path, text, "x.fasta")
+    usual = [block for block in read_fasta(path)]
+    wanted = [
+        (name, block.sequence(k).upper().replace(b"U", b"T").replace(b".", b"N").decode(), None)
+        for block in usual
+        for k, name in enumerate(block.names)
+    ]
+    for size in (40, 64, 1 << 20):
+        monkeypatch.setattr("plait.formats.fastq._PIECE_BYTES", size)
+        monkeypatch.setattr("plait.formats.reads._HEAD_BYTES", size)
+        assert read(path) == wanted and counts(path).bases == sum(len(letters) for _, letters, _ in wanted)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (b">b\nAC!T\n", "line 4: found '!' at position 3 of read 'b'"),
+        (b">b x\ry\nACGT\n", "line 3: found a carriage return within a header line"),
+        (b">b\nAC\x01T\n", "line 4: found the byte 0x01 in a sequence"),
+        (b">\nACGT\n", "line 3: found a header without a name"),
+        (b">", "line 3: found a header without a name"),
+    ],
+)
+def test_what_is_wrong_in_fasta_is_told_with_its_place(tmp_path: Path, record: bytes, message: str) -> None:
+    for behind in (b"", b">c\nA\n"):
+        if record != b">" or not behind:
+            with pytest.raises(FormatError, match=message):
+                read(write(tmp_path, b">a x\nACGT\n" + record + behind, "x.fasta"))
 
 
 def test_letters_are_upper_case_with_t_for_u_and_n_for_a_dot(tmp_path: Path) -> None:

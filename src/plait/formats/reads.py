@@ -34,17 +34,15 @@ from plait.formats.fasta import (
     RepeatedNames,
     first_text,
     pair_names,
-    read_fasta,
     sequence_file_kind,
     shown_start,
 )
-from plait.formats.fastq import RawReads, ReadBlock, checked_reads, fastq_reads, shown_name
+from plait.formats.fastq import ReadBlock, checked_reads, fasta_reads, fastq_reads, shown_name
 from plait.types import Closing
 
 T = TypeVar("T")
 
 _HEAD_BYTES: Final = 1 << 16
-_FASTA_RESIDUES: Final = 1 << 18
 #: As much as qualities leave room for in a record of FASTQ.
 _LONGEST_READ: Final = 1 << 24
 _EXPECTED: Final = "FASTQ or FASTA, plain or compressed with gzip or zstd"
@@ -105,25 +103,18 @@ class ReadFile:
         return ReadStream(self._blocks())
 
     def _blocks(self) -> Generator[ReadBlock, None, None]:
-        for raw in self._fasta() if self._is_fasta else self._fastq():
-            reads, dots = checked_reads(raw)
-            self.dots += dots
-            yield reads
-
-    def _fastq(self) -> Iterator[RawReads]:
         with ByteSource(self.path, self._kind) as source:
             text, line = _start(source)
-            for raw in fastq_reads(source, text, line, headers=self._headers):
+            if self._is_fasta:
+                found = fasta_reads(source, text, line, longest=_LONGEST_READ)
+            else:
+                found = fastq_reads(source, text, line, headers=self._headers)
+            for raw in found:
                 self.bytes_read = source.bytes_read
-                yield raw
+                reads, dots = checked_reads(raw)
+                self.dots += dots
+                yield reads
             self.bytes_read = source.bytes_read
-
-    def _fasta(self) -> Iterator[RawReads]:
-        first = 0
-        for block in read_fasta(self.path, block_residues=_FASTA_RESIDUES, longest=_LONGEST_READ):
-            self.bytes_read = block.bytes_read
-            yield RawReads(self.path, first, block.names, block.letters, block.offsets, None, block.lines + 1)
-            first += len(block)
 
 
 class ReadStream(Closing):

@@ -17,7 +17,7 @@ from plait.lang.compile import kernel, shared
 from plait.lang.lanes import equal, lanes_of, load, lookup, mask_bits, prefetch, splat
 from plait.mapping.genome import CODE_OF_BYTE, OTHER
 from plait.mapping.index import NEIGHBOURS, entries_of, keys_of, narrowed
-from plait.mapping.verification import word_at, word_from
+from plait.mapping.verification import HALVES, word_at, word_from
 
 #: Places of a read on one strand from which on better borders of its pieces are looked for.
 MANY_PLACES: Final = 1024
@@ -97,14 +97,7 @@ def pack_read(octets: Any, letters: Any, begin: int, table: Any, row: int, out: 
 def reversed_bits(word: Any) -> Any:
     """The bits of a word the other way round."""
     shift = 32
-    for mask in (
-        0x00000000FFFFFFFF,
-        0x0000FFFF0000FFFF,
-        0x00FF00FF00FF00FF,
-        0x0F0F0F0F0F0F0F0F,
-        0x3333333333333333,
-        0x5555555555555555,
-    ):
+    for mask in HALVES:
         word = ((word >> shift) & mask) | ((word & mask) << shift)
         shift >>= 1
     return word
@@ -130,12 +123,11 @@ def window_of(reads: Any, row: int, at: int) -> Any:
 @shared
 def _spread(bits: Any) -> Any:
     """The lower 32 bits, a zero in front of each."""
-    bits &= 0xFFFFFFFF
-    bits = (bits | (bits << 16)) & 0x0000FFFF0000FFFF
-    bits = (bits | (bits << 8)) & 0x00FF00FF00FF00FF
-    bits = (bits | (bits << 4)) & 0x0F0F0F0F0F0F0F0F
-    bits = (bits | (bits << 2)) & 0x3333333333333333
-    return (bits | (bits << 1)) & 0x5555555555555555
+    shift = 32
+    for mask in HALVES:
+        bits = (bits | (bits << shift)) & mask
+        shift >>= 1
+    return bits
 
 
 def packed_reads(
