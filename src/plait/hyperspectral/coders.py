@@ -117,6 +117,16 @@ def exponent(code: Any, count: Any, total: Any) -> Any:
 
 
 @shared
+def _next_exponent(code: Any, count: Any, total: Any, before: Any) -> Any:
+    """The same where it is mostly that of the sample before: what is foreseen so is not waited for."""
+    mean = total + ((49 * count) >> 7)
+    least, most = count << before, count << before + 1
+    if (least <= mean or before == 0) and (mean < most or before == code.depth - 2):
+        return before
+    return exponent(code, count, total)
+
+
+@shared
 def next_sum(code: Any, count: Any, total: Any, residual: Any) -> Any:
     """The accumulator after one more sample."""
     return total + residual if count < code.most else (total + residual + 1) >> 1
@@ -222,7 +232,8 @@ def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any, fou
                     continue
                 if last - first < _FEW:
                     for z in range(first, last):
-                        k = exponent(code, count, sums[stack, z])
+                        k = _next_exponent(code, count, sums[stack, z], found[0, z])
+                        found[0, z] = k
                         value, held, bits, at = _take_codeword(words, held, bits, at, code, k)
                         residuals[stack, y, x, z] = value
                         anything |= value
