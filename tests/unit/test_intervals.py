@@ -23,7 +23,7 @@ from support.folding import (
 from plait.devices.target import CpuTarget, ReferenceTarget, interpreted
 from plait.dp.intervals import launches
 from plait.dp.intervals.launches import FoldBatch
-from plait.dp.intervals.loops import _SPECIAL, hairpin_weight, inward_row, pair_type
+from plait.dp.intervals.loops import _SPECIAL, hairpin_weight, inward, pair_type
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor
 from plait.dp.intervals.rows import (
     Candidates,
@@ -228,7 +228,7 @@ def test_hairpins_with_a_weight_of_their_own() -> None:
         for sequence, known in ((hairpin, True), (hairpin.replace("AAA", "AUA", 1), False)):
             strands = strands_of([Strand(codes_of(sequence))], 1, BEST.one)
             last = len(sequence) - 1
-            row = inward_row(strands, pair_type(weights, strands, 0, last, 0), 0, last, 0)
+            row = inward(strands, pair_type(weights, strands, 0, last, 0), 0, last, 0)
             found, other = (
                 hairpin_weight(table, strands, BEST, row, 0, last, 0) for table in (weights, plain_ones)
             )
