@@ -186,7 +186,7 @@ def walked(
     return [(i, int(j)) for i, j in enumerate(partners_of(signs.tobytes().decode())) if i < j]
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @pytest.mark.parametrize("seed", range(8))
 def test_the_way_back_weighs_what_was_found(seed: int) -> None:
     sequence = sequence_of(seed, 45, 30)
@@ -246,7 +246,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch, columns: int, several: int) -> Non
 @pytest.mark.parametrize("count", [2, 3])
 def test_parts_of_a_sequence_are_the_whole(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(launches, "_PART_ROWS", 5)
-    size = 64
+    size = 40
     sequence, fold = sequence_of(4, size, size, "AAAAACG"), interpreted(fold_kernel)
     batch = FoldBatch(NearestNeighbor(np.float32(-1), np.float32(0)), BEST, scores(3, size), [])
     found = []
