@@ -129,10 +129,13 @@ def _in_pieces(
     order = np.argsort(sizes, kind="stable")
     needs = tables * batch.algebra.zero.itemsize * (sizes[order] + 1) ** 2
     few, pieces, first = np.count_nonzero(sizes > _LONG) <= _FEW, [], 0
+    blocks = device_facts(target.devices[0]).multiprocessors * _BLOCKS
     while first < sizes.size:
         # The last one of a piece needs most, and all of them are given as much.
         together = needs[first:] * np.arange(1, sizes.size - first + 1)
         end = first + max(1, int(np.searchsorted(together, _PIECE_BYTES, "right")))
+        # No block has a sequence more than others.
+        end -= (end - first) % blocks if end - first > blocks else 0
         if few:
             edge = int(np.searchsorted(sizes[order], _LONG, "right"))
             end = first + 1 if first >= edge else min(end, edge)
