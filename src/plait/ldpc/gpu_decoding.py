@@ -23,7 +23,7 @@ from plait.lang.compile import shared, types
 from plait.lang.lanes import lanes_of
 from plait.lang.warps import WARP
 from plait.ldpc.codes import Code
-from plait.ldpc.decoding import BOUND, DecodeBatch, in_units, messages_of
+from plait.ldpc.decoding import BOUND, DecodeBatch, Found, in_units, messages_of
 from plait.ldpc.messages import Parities, SignedLeast, fetch, is_one, parity_step, put
 
 _ONE: Final = lanes_of(1)
@@ -33,17 +33,16 @@ _WARPS: Final = 16
 _COPYING: Final = 4
 #: Words that are decoded together, at most, and bytes of their messages.
 _WORDS, _BYTES = 1 << 14, 1 << 33
-#: Pairs of words of a block in shared memory, threads that are enough for a group, and pairs elsewhere.
+#: Pairs of words of a block, and threads that are enough for a group.
 _PAIRS: Final = (1, 2, 4)
 _ENOUGH: Final = 48
-_APART: Final = 8
 #: Columns whose numbers have 16 bits.
 _COLUMNS: Final = 1 << 16
 _OCTETS: Final[Any] = types.int16
 _WORD: Final[Any] = types.int32
 _PLACE: Final[Any] = types.uint32
-#: Columns of a check whose values stay in registers: most checks of codes that are in use have 6 or 7.
-_FEW: Final = 7
+#: Columns of a check, at most; values of 6 or 7, as most checks of codes in use have, stay in registers.
+_LONGEST: Final = 64
 #: In both halves of a word: 1, the largest number of 16 bits, and limits of sums and of what bits say.
 _ONES, _FULL, _MOST, _BOUND = (np.int32(0x10001 * n) for n in (1, 0x7FFF, 127, BOUND))
 _NOTHING, _LOW, _BOTH = (np.int32(n) for n in (0, 0x80, 0x8080))
@@ -161,15 +160,20 @@ def _message(value: Any, size: Any, least: Any, tells: Any, signs: Any) -> Any:
 
 
 @shared
-def _step_of_few(held: Any, places: Any, sums: Any, said: Any, at: Any, apart: Any, degree: Any) -> None:
-    """What `_step` does, for a degree that the compiler knows: then values stay in registers."""
-    values, sizes = cuda.local.array(_FEW, _WORD), cuda.local.array(_FEW, _WORD)
-    bits = cuda.local.array(_FEW, _PLACE)
+def _step(held: Any, places: Any, sums: Any, said: Any, at: Any, apart: Any, degree: Any) -> None:
+    """Renew the messages of a check on two words; messages are held with all bits changed.
+
+    `places`: where messages begin in `held`, the columns of checks, pairs of words, and the pair. `at`: the
+    first column of the check, `apart` from the next one. Where the compiler knows the degree, and it is
+    small, values stay in registers.
+    """
+    values, sizes = cuda.local.array(_LONGEST, _WORD), cuda.local.array(_LONGEST, _WORD)
+    bits = cuda.local.array(_LONGEST, _PLACE)
     own = _after(places[0], _after(np.uint32(at * places[2]), places[3]))
     onward = np.uint32(apart * places[2])
     for k in range(degree):
         bits[k] = _bit(places, np.uint32(at + np.uint32(np.uint32(k) * apart)))
-    least = second = _BOUND
+    least = second = _BOUND if degree > 1 else _MOST
     signs = np.int32(0)
     for k in range(degree):
         old = _value(held, _after(own, np.uint32(np.uint32(k) * onward)))
@@ -183,35 +187,6 @@ def _step_of_few(held: Any, places: Any, sums: Any, said: Any, at: Any, apart: A
         _keep(held, _after(own, np.uint32(np.uint32(k) * onward)), ~message)
         rest = _add(values[k], _ONES) if said == sums else _value(held, bit)
         _keep(held, bit, _held_within(_add(rest, message)))
-
-
-@shared
-def _step(held: Any, places: Any, sums: Any, said: Any, at: Any, apart: Any, degree: Any) -> None:
-    """Renew the messages of a check on two words; messages are held with all bits changed.
-
-    `places`: where messages begin in `held`, the columns of checks, pairs of words, and the pair. `at`: the
-    first column of the check, `apart` from the next one.
-    """
-    least = second = _BOUND if degree > 1 else _MOST
-    signs, place = np.int32(0), at
-    begun = own = _after(places[0], _after(np.uint32(at * places[2]), places[3]))
-    onward = np.uint32(apart * places[2])
-    for _ in range(degree):
-        value, size = _heard(_value(held, _after(said, _bit(places, place))), _value(held, own))
-        _keep(held, own, value)
-        second, least = _least(second, _largest(least, size)), _least(least, size)
-        signs ^= value
-        place, own = _after(place, apart), _after(own, onward)
-    tells = _tells(least, second)
-    place, own = at, begun
-    for _ in range(degree):
-        bit, value = _after(sums, _bit(places, place)), _value(held, own)
-        onto = _add(value, _ONES)
-        message = _message(value, _largest(onto, ~value), least, tells, signs)
-        _keep(held, own, ~message)
-        rest = onto if said == sums else _value(held, bit)
-        _keep(held, bit, _held_within(_add(rest, message)))
-        place, own = _after(place, apart), _after(own, onward)
 
 
 @shared
@@ -278,25 +253,31 @@ def _begin_again(held: Any, said: Any, ratios: Any, pairs: Any, word: Any) -> No
 
 
 @shared
-def _iterate(held: Any, near: Any, places: Any, sums: Any, said: Any, groups: Any) -> None:
+def _iterate(held: Any, places: Any, sums: Any, said: Any, groups: Any) -> None:
     """Renew all messages once."""
     begin, step = cuda.threadIdx.x // places[2], cuda.blockDim.x // places[2]
     for g in range(groups.shape[0]):
         first, apart, degree = groups[g, 0], np.uint32(groups[g, 1]), groups[g, 2]
         for j in range(begin, apart, step):
             at = np.uint32(first + j)
-            if degree == 6 and near:
-                _step_of_few(held, places, sums, said, at, apart, 6)
-            elif degree == 7 and near:
-                _step_of_few(held, places, sums, said, at, apart, 7)
+            if degree == 6:
+                _step(held, places, sums, said, at, apart, 6)
+            elif degree == 7:
+                _step(held, places, sums, said, at, apart, 7)
             else:
                 _step(held, places, sums, said, at, apart, degree)
         cuda.syncthreads()
 
 
-@shared
-def _decode_pairs(held: Any, near: Any, wrong: Any, plan: Any, ratios: Any, limits: Any, out: Any) -> None:
-    """Decode the words of a block in `held`, `near` if it is shared memory; `wrong` int32 (pairs,)."""
+_LIMITS: Final = (np.int32(1), True, np.uint32(1))
+_OUT: Final = (np.zeros((1, 1), np.uint8), np.zeros(1, np.int64), np.zeros(1, np.bool_))
+_PLAN: Final = _Plan(np.zeros(1, np.uint16), np.zeros((1, 3), np.int32))
+
+
+@cuda_kernel(lambda: [(_PLAN, np.zeros((1, 1), np.int8), _LIMITS, _OUT)], max_registers=96)
+def decode_pairs(plan: Any, ratios: Any, limits: Any, out: Any) -> None:
+    """Decode `ratios` int8 (words, columns) by min-sum, those of a block in its shared memory."""
+    wrong, held = cuda.shared.array(_PAIRS[-1], _WORD), cuda.shared.array(0, _OCTETS)
     iterations, layered, pairs = limits
     thread, threads, size = cuda.threadIdx.x, cuda.blockDim.x, ratios.shape[1] * pairs
     p, word, sums = np.uint32(thread % pairs), cuda.blockIdx.x * 2 * pairs, np.uint32(0)
@@ -325,25 +306,7 @@ def _decode_pairs(held: Any, near: Any, wrong: Any, plan: Any, ratios: Any, limi
         if not layered:
             _begin_again(held, said, ratios, pairs, word)
         cuda.syncthreads()
-        _iterate(held, near, places, sums, said, plan.groups)
-
-
-_LIMITS: Final = (np.int32(1), True, np.uint32(1))
-_OUT: Final = (np.zeros((1, 1), np.uint8), np.zeros(1, np.int64), np.zeros(1, np.bool_))
-_PLAN: Final = _Plan(np.zeros(1, np.uint16), np.zeros((1, 3), np.int32))
-
-
-@cuda_kernel(
-    lambda: [(_PLAN, np.zeros((1, 1), np.int8), _LIMITS, np.zeros((1, 1), np.int16), _OUT)], max_registers=96
-)
-def decode_pairs(plan: Any, ratios: Any, limits: Any, room: Any, out: Any) -> None:
-    """Decode `ratios` int8 (words, columns) by min-sum, in `room` (blocks, ...) if there is any."""
-    wrong = cuda.shared.array(_APART, _WORD)
-    held = cuda.shared.array(0, _OCTETS)
-    if room.size > 1:
-        _decode_pairs(room[cuda.blockIdx.x], False, wrong, plan, ratios, limits, out)
-    else:
-        _decode_pairs(held, True, wrong, plan, ratios, limits, out)
+        _iterate(held, places, sums, said, plan.groups)
 
 
 class _Levels(NamedTuple):
@@ -418,23 +381,21 @@ def decode_warps(algebra: Any, code: Any, prior: Any, memory: Any, limits: Any, 
         cuda.syncthreads()
 
 
-#: Bits, iterations, and whether they are words of the code.
-_Found = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
-
-
-def decode_batch(batch: DecodeBatch, target: CudaTarget) -> _Found:
+def decode_batch(batch: DecodeBatch, target: CudaTarget) -> Found:
     """Bits, iterations and whether words are of the code."""
-    count, size = len(batch.ratios), batch.code.size
-    out = np.empty((count, size), np.uint8), np.empty(count, np.int64), np.empty(count, bool)
-    by_pairs = batch.method == "min-sum" and size <= _COLUMNS and batch.code.bits.size > 0
-    most = max(min(_WORDS, _BYTES // (16 * (batch.code.bits.size + 4 * size))), 1)
-    plan = plan_of(batch.code) if by_pairs else None
+    code, count = batch.code, len(batch.ratios)
+    out = np.empty((count, code.size), np.uint8), np.empty(count, np.int64), np.empty(count, bool)
+    rows = code.size * (1 if batch.layered else 2) + code.bits.size
+    free = device_facts(target.devices[0]).shared_per_block - 4 * _PAIRS[-1]
+    fit = free // (2 * max(rows, 1)) if batch.method == "min-sum" else 0
+    plan = plan_of(code) if fit and 0 < np.diff(code.starts).max(initial=0) <= _LONGEST else None
+    most = max(min(_WORDS, _BYTES // (16 * (code.bits.size + 4 * code.size))), 1)
     most = most if plan is None else max(most // _COPYING, 1)
 
     def one(first: int) -> None:
         part = batch._replace(ratios=batch.ratios[first : first + most])
         with POOL.slot(target.devices) as slot:
-            found = _in_warps(part, slot) if plan is None else _in_pairs(part, plan, slot, target.devices[0])
+            found = _in_warps(part, slot) if plan is None else _in_pairs(part, plan, slot, fit)
             wholes: tuple[Any, ...] = out
             for whole, values in zip(wholes, found, strict=True):
                 whole[first : first + most] = values
@@ -444,16 +405,12 @@ def decode_batch(batch: DecodeBatch, target: CudaTarget) -> _Found:
     return out
 
 
-def _in_pairs(batch: DecodeBatch, plan: _Plan, slot: Any, device: int) -> _Found:
-    """The words of a batch, two a thread."""
-    words, size = batch.ratios.shape
-    rows = size * (1 if batch.layered else 2) + plan.columns.size
-    free = device_facts(device).shared_per_block - 4 * _APART
+def _in_pairs(batch: DecodeBatch, plan: _Plan, slot: Any, fit: int) -> Found:
+    """The words of a batch, two a thread; a block has room for so many pairs."""
+    (words, size), checks = batch.ratios.shape, plan.groups[:, 1].mean()
     # Few words a block, so that there are many blocks, but as many as fill a warp or two with a group.
-    fit = [n for n in _PAIRS if 2 * rows * n <= free]
-    pairs = next((n for n in fit if plan.groups[:, 1].mean() * n >= _ENOUGH), fit[-1] if fit else _APART)
-    held, blocks = rows * pairs, -(-words // (2 * pairs))
-    room = slot.room("room", (1, 1) if fit else (blocks, held), np.int16)
+    able = [n for n in _PAIRS if n <= fit]
+    pairs = next((n for n in able if checks * n >= _ENOUGH), able[-1])
     given = slot.upload("ratios", in_units(batch.ratios))
     tables = _Plan(slot.upload("columns", plan.columns), slot.upload("groups", plan.groups))
     out = (
@@ -463,16 +420,17 @@ def _in_pairs(batch: DecodeBatch, plan: _Plan, slot: Any, device: int) -> _Found
     )
     limits = np.int32(batch.iterations), batch.layered, np.uint32(pairs)
     # Where several blocks share a multiprocessor, fewer threads are better than one a check.
-    share = 0.9 if 4 * held <= free else 1.25
-    threads = min(max(int(share * plan.groups[:, 1].mean() * pairs) // 32 * 32, 32), 512)
-    shared = 2 * held if fit else 0
-    decode_pairs.launch(blocks, threads, tables, given, limits, room, out, stream=slot.stream, shared=shared)
+    share = 0.9 if 2 * pairs <= fit else 1.25
+    threads = min(max(int(share * checks * pairs) // 32 * 32, 32), 512)
+    shared = 2 * pairs * (size * (1 if batch.layered else 2) + plan.columns.size)
+    blocks = -(-words // (2 * pairs))
+    decode_pairs.launch(blocks, threads, tables, given, limits, out, stream=slot.stream, shared=shared)
     found = [slot.download(f"{k}", array) for k, array in enumerate(out)]
     slot.wait()
     return found[0], found[1], found[2]
 
 
-def _in_warps(batch: DecodeBatch, slot: Any) -> _Found:
+def _in_warps(batch: DecodeBatch, slot: Any) -> Found:
     """The words of a batch, one a lane; integers have 32 bits and the limits of 8."""
     code, kind = batch.code, np.int32 if batch.method == "min-sum" else batch.kind
     count, longest, levels = len(batch.ratios), int(np.diff(code.starts).max(initial=1)), levels_of(code)
