@@ -41,8 +41,8 @@ _COLUMNS: Final = 1 << 16
 _OCTETS: Final[Any] = types.int16
 _WORD: Final[Any] = types.int32
 _PLACE: Final[Any] = types.uint32
-#: Columns of a check, at most; values of 6 or 7, as most checks of codes in use have, stay in registers.
-_LONGEST: Final = 64
+#: Columns of a check whose values stay in registers: most checks of codes that are in use have 6 or 7.
+_FEW: Final = 7
 #: In both halves of a word: 1, the largest number of 16 bits, and limits of sums and of what bits say.
 _ONES, _FULL, _MOST, _BOUND = (np.int32(0x10001 * n) for n in (1, 0x7FFF, 127, BOUND))
 _NOTHING, _LOW, _BOTH = (np.int32(n) for n in (0, 0x80, 0x8080))
@@ -160,20 +160,15 @@ def _message(value: Any, size: Any, least: Any, tells: Any, signs: Any) -> Any:
 
 
 @shared
-def _step(held: Any, places: Any, sums: Any, said: Any, at: Any, apart: Any, degree: Any) -> None:
-    """Renew the messages of a check on two words; messages are held with all bits changed.
-
-    `places`: where messages begin in `held`, the columns of checks, pairs of words, and the pair. `at`: the
-    first column of the check, `apart` from the next one. Where the compiler knows the degree, and it is
-    small, values stay in registers.
-    """
-    values, sizes = cuda.local.array(_LONGEST, _WORD), cuda.local.array(_LONGEST, _WORD)
-    bits = cuda.local.array(_LONGEST, _PLACE)
+def _step_of_few(held: Any, places: Any, sums: Any, said: Any, at: Any, apart: Any, degree: Any) -> None:
+    """What `_step` does, for a degree that the compiler knows: then values stay in registers."""
+    values, sizes = cuda.local.array(_FEW, _WORD), cuda.local.array(_FEW, _WORD)
+    bits = cuda.local.array(_FEW, _PLACE)
     own = _after(places[0], _after(np.uint32(at * places[2]), places[3]))
     onward = np.uint32(apart * places[2])
     for k in range(degree):
         bits[k] = _bit(places, np.uint32(at + np.uint32(np.uint32(k) * apart)))
-    least = second = _BOUND if degree > 1 else _MOST
+    least = second = _BOUND
     signs = np.int32(0)
     for k in range(degree):
         old = _value(held, _after(own, np.uint32(np.uint32(k) * onward)))
@@ -187,6 +182,35 @@ def _step(held: Any, places: Any, sums: Any, said: Any, at: Any, apart: Any, deg
         _keep(held, _after(own, np.uint32(np.uint32(k) * onward)), ~message)
         rest = _add(values[k], _ONES) if said == sums else _value(held, bit)
         _keep(held, bit, _held_within(_add(rest, message)))
+
+
+@shared
+def _step(held: Any, places: Any, sums: Any, said: Any, at: Any, apart: Any, degree: Any) -> None:
+    """Renew the messages of a check on two words; messages are held with all bits changed.
+
+    `places`: where messages begin in `held`, the columns of checks, pairs of words, and the pair. `at`: the
+    first column of the check, `apart` from the next one.
+    """
+    least = second = _BOUND if degree > 1 else _MOST
+    signs, place = np.int32(0), at
+    begun = own = _after(places[0], _after(np.uint32(at * places[2]), places[3]))
+    onward = np.uint32(apart * places[2])
+    for _ in range(degree):
+        value, size = _heard(_value(held, _after(said, _bit(places, place))), _value(held, own))
+        _keep(held, own, value)
+        second, least = _least(second, _largest(least, size)), _least(least, size)
+        signs ^= value
+        place, own = _after(place, apart), _after(own, onward)
+    tells = _tells(least, second)
+    place, own = at, begun
+    for _ in range(degree):
+        bit, value = _after(sums, _bit(places, place)), _value(held, own)
+        onto = _add(value, _ONES)
+        message = _message(value, _largest(onto, ~value), least, tells, signs)
+        _keep(held, own, ~message)
+        rest = onto if said == sums else _value(held, bit)
+        _keep(held, bit, _held_within(_add(rest, message)))
+        place, own = _after(place, apart), _after(own, onward)
 
 
 @shared
@@ -261,9 +285,9 @@ def _iterate(held: Any, places: Any, sums: Any, said: Any, groups: Any) -> None:
         for j in range(begin, apart, step):
             at = np.uint32(first + j)
             if degree == 6:
-                _step(held, places, sums, said, at, apart, 6)
+                _step_of_few(held, places, sums, said, at, apart, 6)
             elif degree == 7:
-                _step(held, places, sums, said, at, apart, 7)
+                _step_of_few(held, places, sums, said, at, apart, 7)
             else:
                 _step(held, places, sums, said, at, apart, degree)
         cuda.syncthreads()
@@ -324,7 +348,7 @@ def _examples() -> list[tuple[Any, ...]]:
         rows = np.zeros((2, 2), kind)
         memory = (*(rows,) * 3, *(rows[None],) * 2)
         out = np.zeros((1, 1), np.uint8), longs, np.zeros(1, np.bool_)
-        found.append((alg(*[kind(1)] * 4), _Levels(*(longs,) * 4), rows, memory, _LIMITS[:2], out))
+        found.append((alg(*[kind(1)] * 4), _Levels(*(longs,) * 4), rows, kind(0), memory, _LIMITS[:2], out))
     return found
 
 
@@ -341,11 +365,14 @@ def _fails(alg: Any, place: Any, code: Any, sums: Any, row: Any, step: Any) -> A
 
 
 @cuda_kernel(_examples)
-def decode_warps(algebra: Any, code: Any, prior: Any, memory: Any, limits: Any, out: Any) -> None:
+def decode_warps(
+    algebra: Any, code: Any, prior: Any, nothing: Any, memory: Any, limits: Any, out: Any
+) -> None:
     """Decode as many words as a warp has lanes, one a lane; the warps of a block share the checks of a level.
 
-    Arguments are as for `decode_words`, messages of words beside each other; `out`: bits uint8 (columns,
-    words), iterations, and which are of the code. Two of the longest check are memory of each warp.
+    Arguments are as for `decode_group`, messages of words beside each other, of which those that say nothing
+    have the number `nothing`; `out`: bits uint8 (columns, words), iterations, and which are of the code. Two
+    of the longest check are memory of each warp.
     """
     wrong = cuda.shared.array(WARP, _WORD)
     lane, row, step = cuda.threadIdx.x % WARP, cuda.threadIdx.x // WARP, cuda.blockDim.x // WARP
@@ -353,6 +380,11 @@ def decode_warps(algebra: Any, code: Any, prior: Any, memory: Any, limits: Any, 
     (sums, said, messages), own, later = memory[:3], memory[3][row], memory[4][row]
     bits, counts, found = out
     alg, place, done = algebra_in_lanes(algebra, _ONE), (_ONE, word), word >= counts.size
+    for k in range(row, messages.shape[0], step):
+        messages[k, word] = nothing
+    for k in range(row, sums.shape[0], step):
+        sums[k, word] = prior[k, word]
+    cuda.syncthreads()
     for count in range(limits[0] + 1):
         if row == 0:
             wrong[lane] = 0
@@ -387,8 +419,8 @@ def decode_batch(batch: DecodeBatch, target: CudaTarget) -> Found:
     out = np.empty((count, code.size), np.uint8), np.empty(count, np.int64), np.empty(count, bool)
     rows = code.size * (1 if batch.layered else 2) + code.bits.size
     free = device_facts(target.devices[0]).shared_per_block - 4 * _PAIRS[-1]
-    fit = free // (2 * max(rows, 1)) if batch.method == "min-sum" else 0
-    plan = plan_of(code) if fit and 0 < np.diff(code.starts).max(initial=0) <= _LONGEST else None
+    fit = free // (2 * max(rows, 1)) if batch.method == "min-sum" and code.size <= _COLUMNS else 0
+    plan = plan_of(code) if fit and code.bits.size else None
     most = max(min(_WORDS, _BYTES // (16 * (code.bits.size + 4 * code.size))), 1)
     most = most if plan is None else max(most // _COPYING, 1)
 
@@ -437,12 +469,9 @@ def _in_warps(batch: DecodeBatch, slot: Any) -> Found:
     width = -(-count // WARP) * WARP
     algebra, prior, nothing = messages_of(batch._replace(kind=kind), batch.ratios, width)
     rows = len(nothing)
-    told = slot.room("messages", (rows * code.bits.size, width), kind)
-    told.copy_to_device(np.tile(nothing, (code.bits.size, 1)), stream=slot.stream)
     memory = (
-        slot.upload("sums", prior),
-        slot.room("said", prior.shape, kind),
-        told,
+        *(slot.room(name, prior.shape, kind) for name in ("sums", "said")),
+        slot.room("messages", (rows * code.bits.size, width), kind),
         *(slot.room(name, (_WARPS, rows * longest, width), kind) for name in ("own", "later")),
     )
     order = np.argsort(levels, kind="stable")
@@ -455,7 +484,7 @@ def _in_warps(batch: DecodeBatch, slot: Any) -> Found:
         slot.room("found", count, np.bool_),
     )
     given, limits = slot.upload("prior", prior), (np.int32(batch.iterations), batch.layered)
-    arguments = algebra, held, given, memory, limits, out
+    arguments = algebra, held, given, nothing[0, 0], memory, limits, out
     decode_warps.launch(width // WARP, _WARPS * WARP, *arguments, stream=slot.stream)
     bits, counts, found = (slot.download(f"out {k}", array) for k, array in enumerate(out))
     slot.wait()
