@@ -62,10 +62,11 @@ def test_buffers_are_used_again() -> None:
         large = slot.room("x", 100, np.int32)
         small = slot.room("x", (3, 7), np.int32)
         assert large.shape == (100,) and small.shape == (3, 7)
-        assert len(slot._on_device) == 1 and slot._on_device["x"].size == 100
+        assert len(slot._on_device) == 1 and slot._on_device["x"][0].size == 100
+        assert slot.room("x", (3, 7), np.int32) is small
         assert slot.room("x", (10, 20), np.int32).shape == (10, 20)
         assert slot.room("x", 10, np.int64).dtype == np.int64
-        assert slot._on_device["x"].size == 10
+        assert slot._on_device["x"][0].size == 10
 
 
 def test_a_device_has_facts() -> None:
