@@ -240,8 +240,8 @@ def _drawings(row: Mapping[str, Any], found: Ensemble, settings: FoldSettings) -
     }
     model = settings.model
     made = f"plait {__version__}; {model.parameters.name}, {model.temperature:g} degrees"
-    lines = [drawn.sequence, f"{drawn.structure} ({row['energy']:.2f}) least energy"]
-    lines.append(f"{found.centroid()[0]} centroid")
+    least = f"{drawn.structure} ({row['energy']:.2f}) least energy"
+    lines = [drawn.sequence, least, f"{found.centroid()[0]} centroid"]
     return {
         ".svg": structure_svg(drawn),
         "_pairs.svg": dots_svg(drawn),
@@ -363,7 +363,7 @@ def _writer(
         return
     import pyarrow as pa
 
-    from plait.formats.tables import PrintedTable, open_table
+    from plait.formats.tables import table_or_lines
 
     schema = _schema(request)
     model = settings.model
@@ -378,10 +378,7 @@ def _writer(
         **({"seed": request.seed} if request.samples else {}),
     }
     metadata = {"plait.provenance": json.dumps(told, sort_keys=True)}
-    table: Any = PrintedTable(TextOutput(None), schema)
-    if output is not None:
-        table = open_table(output, schema, metadata=metadata, inputs=inputs.paths)
-    with table:
+    with table_or_lines(output, schema, metadata=metadata, inputs=inputs.paths) as table:
         yield lambda rows: table.write(pa.RecordBatch.from_pylist(list(rows), schema=schema))
 
 
