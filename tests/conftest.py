@@ -288,6 +288,17 @@ def dask_address(dask_cluster: DaskExecutor) -> Iterator[str]:
         yield dask_cluster.address
 
 
+@pytest.fixture(scope="module")
+def few_draws() -> Iterator[None]:
+    """Studies expect sharing from a tenth of the draws, most of what they compute at small sizes."""
+    from plait.vdj import GenerationSettings
+
+    with pytest.MonkeyPatch.context() as patch:
+        settings = functools.partial(GenerationSettings, draws=20_000)
+        patch.setattr("plait.vdj.convergence.public_clonotypes.GenerationSettings", settings)
+        yield
+
+
 @pytest.fixture(scope="session")
 def mouse_rows() -> Callable[..., dict[str, list[str]]]:
     """Columns of a drawn mouse TRB repertoire: ``mouse_rows(n, seed=0)``."""

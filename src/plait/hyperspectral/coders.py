@@ -25,11 +25,10 @@ def put(words: Any, held: int, bits: int, at: int, value: int, size: int) -> Any
     """Append up to 32 bits; returns what is held, its size, and the next word."""
     held = (held << size) | value
     bits += size
-    if bits >= 32:
-        bits -= 32
-        words[at] = (held >> bits) & _WORD
-        at += 1
-    return held & ((1 << bits) - 1), bits, at
+    # Without a branch: what is no whole word is written over later.
+    left = bits & 31
+    words[at] = (held >> left) & _WORD
+    return held & ((1 << left) - 1), left, at + (bits >> 5)
 
 
 @shared
@@ -108,12 +107,9 @@ def count_at(code: Any, t: int) -> Any:
 def exponent(code: Any, count: Any, total: Any) -> Any:
     """The parameter k of the next codeword."""
     mean = total + ((49 * count) >> 7)
-    if 2 * count > mean:
-        return 0
-    k = highest_bit(mean) - highest_bit(count)
-    if count << k > mean:
-        k -= 1
-    return min(k, code.depth - 2)
+    # Without branches, and 0 where 2 * count > mean.
+    k = max(highest_bit(mean | 1) - highest_bit(count), 0)
+    return max(min(k - (1 if count << k > mean else 0), code.depth - 2), 0)
 
 
 @shared
@@ -136,12 +132,26 @@ def _put_codeword(words: Any, held: int, bits: int, at: int, code: Any, value: i
 
 
 @shared
-def code_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> None:
+def _find_codewords(code: Any, count: int, residuals: Any, sums: Any, found: Any) -> None:
+    """Codewords of a sample of some bands, and their sizes above bit 32; of longer ones, k and no size.
+
+    No band waits for another one here, and there are no branches, so that compilers take several at a time.
+    """
+    for z in range(residuals.size):
+        value, k = residuals[z], exponent(code, count, sums[z])
+        size = (value >> k) + 1 + k
+        short = value >> k < code.limit and size <= 32
+        found[z] = (size << 32) | (1 << k) | (value & ((1 << k) - 1)) if short else k
+        sums[z] = next_sum(code, count, sums[z], value)
+
+
+@shared
+def code_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any, found: Any) -> None:
     """Append the codewords of rows from number `row` on.
 
     `residuals`, mapped, int64, (stacks, rows, columns, bands), are coded one stack after the other. `sums`
     are the accumulators, int64, (stacks, bands). `cursor` has room for 64 bits a residual. Both are changed
-    in place.
+    in place. `found`, int64, (bands), is scratch.
     """
     stacks, rows, columns, bands = residuals.shape
     words, state = cursor
@@ -157,18 +167,22 @@ def code_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> No
                     for z in range(first, last):
                         held, bits, at = put(words, held, bits, at, residuals[stack, y, x, z], code.depth)
                     continue
-                for z in range(first, last):
-                    value, total = residuals[stack, y, x, z], sums[stack, z]
-                    k = exponent(code, count, total)
-                    held, bits, at = _put_codeword(words, held, bits, at, code, value, k)
-                    sums[stack, z] = next_sum(code, count, total, value)
+                own = residuals[stack, y, x, first:last]
+                _find_codewords(code, count, own, sums[stack, first:last], found)
+                for z in range(own.size):
+                    codeword = found[z]
+                    if codeword >> 32:
+                        value, size = codeword & _WORD, codeword >> 32
+                        held, bits, at = put(words, held, bits, at, value, size)
+                    else:
+                        held, bits, at = _put_codeword(words, held, bits, at, code, own[z], codeword)
                 count = next_count(code, count)
     state[0], state[1], state[2] = held, bits, at
 
 
 @shared
-def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> None:
-    """Read the codewords of rows; the inverse of `code_rows`.
+def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any, found: Any) -> Any:
+    """Read the codewords of rows; the inverse of `code_rows`. Returns a number with all bits of residuals.
 
     `residuals`, `sums` and `cursor` are changed in place. Beyond the end of the words all bits are 0: the
     caller checks whether the next word lies too far behind the end.
@@ -176,6 +190,7 @@ def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> 
     stacks, rows, columns, bands = residuals.shape
     words, state = cursor
     held, bits, at = state[0], state[1], state[2]
+    anything = 0
     for k in range(stacks * rows):
         stack, y = k // rows, k % rows
         start = (row + y) * columns
@@ -188,26 +203,40 @@ def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> 
                         value, held, bits, at = take(words, held, bits, at, code.depth)
                         residuals[stack, y, x, z] = value
                     continue
-                for z in range(first, last):
-                    held, bits, at = filled(words, held, bits, at)
-                    total = sums[stack, z]
-                    zeros = bits - 1 - highest_bit(held) if held else bits
-                    if zeros < code.limit:
-                        k = exponent(code, count, total)
-                        bits -= zeros + 1
-                        held = held & ((1 << bits) - 1)
-                        held, bits, at = filled(words, held, bits, at)
-                        bits -= k
-                        low = held >> bits
-                        held -= low << bits
-                        value = (zeros << k) | low
-                    else:
-                        bits -= code.limit
-                        value, held, bits, at = take(words, held, bits, at, code.depth)
-                    residuals[stack, y, x, z] = value
-                    sums[stack, z] = next_sum(code, count, total, value)
+                own, totals = residuals[stack, y, x, first:last], sums[stack, first:last]
+                # As in `_find_codewords`, several bands at a time.
+                for z in range(own.size):
+                    found[z] = exponent(code, count, totals[z])
+                held, bits, at = _take_codewords(words, held, bits, at, code, own, found)
+                for z in range(own.size):
+                    anything |= own[z]
+                    totals[z] = next_sum(code, count, totals[z], own[z])
                 count = next_count(code, count)
     state[0], state[1], state[2] = held, bits, at
+    return anything
+
+
+@shared
+def _take_codewords(
+    words: Any, held: int, bits: int, at: int, code: Any, residuals: Any, exponents: Any
+) -> Any:
+    """Read a sample of some bands."""
+    for z in range(residuals.size):
+        k = exponents[z]
+        held, bits, at = filled(words, held, bits, at)
+        # The bits behind the first 1, and what is left of them.
+        behind = highest_bit(held << 1 | 1) - 1
+        zeros, left = bits - 1 - behind, behind - k
+        if left >= 0 and zeros < code.limit:
+            residuals[z] = (zeros << k) | ((held >> left) & ((1 << k) - 1))
+            held, bits = held & ((1 << left) - 1), left
+        elif zeros < code.limit:
+            low, held, bits, at = take(words, held & ((1 << behind) - 1), behind, at, k)
+            residuals[z] = (zeros << k) | low
+        else:
+            bits -= code.limit
+            residuals[z], held, bits, at = take(words, held, bits, at, code.depth)
+    return held, bits, at
 
 
 _SEGMENT = 64

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from plait.devices.target import Problem, Target, interpreted, over_threads
 from plait.dp.intervals.outside import outside_kernel, pairs_kernel
 from plait.dp.intervals.rows import EDGE, Candidates, EveryStem, Filled, Part, Sweep, fill_kernel
-from plait.dp.intervals.tables import Room, Strand, cells_kept, lay_codes
+from plait.dp.intervals.tables import Room, Strand, beside_letters, cells_kept, lay_codes
 from plait.dp.intervals.walk import fold_kernel, walk_kernel
 from plait.lang.compile import bound
 from plait.lang.lanes import host_lanes, lanes_of
@@ -87,7 +87,7 @@ class EnsembleBatch(NamedTuple):
     strands: Sequence[Strand]
     logarithms: bool
     probabilities: bool
-    shares: Sequence[NDArray[np.float64]]
+    shares: Sequence[Sequence[NDArray[np.float64]]]
 
 
 class Folded(NamedTuple):
@@ -177,7 +177,7 @@ def _fold(compiled: bool, batch: FoldBatch, target: Target) -> list[Folded]:
 
 def _same(kernel: Any, batch: Any, strands: Sequence[Strand], longest: int, group: int) -> Any:
     """What is the same where arguments laid out serve again, if they may at all."""
-    if longest > _SHORT or any(known is not None for one in strands for known in one[1:]):
+    if longest > _SHORT or beside_letters(strands):
         return None
     # What has been laid out holds both, so that no other has their numbers.
     return kernel, id(batch.loops), id(batch.rule), longest, group
