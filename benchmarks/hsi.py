@@ -213,11 +213,12 @@ def scaling(cube: NDArray[Any], image: ImageLayout, repeat: int, threads: int) -
 def plain_streams(cube: NDArray[Any], image: ImageLayout, repeat: int, threads: int) -> list[dict[str, Any]]:
     """Plain streams over threads, by the clock on the wall: in memory, and from file to file."""
     rows = []
-    parameters = preset_parameters(image, prediction_bands=3)
-    known = compress(cube, parameters, device="cpu")
+    orders = {"BIL": {"interleaving_depth": 1}, "BSQ": {"order": "bsq"}, "BIP": {}}
     with tempfile.TemporaryDirectory() as folder:
         plain, packed, back = (Path(folder) / name for name in ("a.npy", "a.c123", "b.npy"))
         np.save(plain, cube)
+        parameters = preset_parameters(image, prediction_bands=3)
+        known = compress(cube, parameters, device="cpu")
 
         def pack(count: int) -> bytes:
             pieces: list[bytes] = []
@@ -237,10 +238,12 @@ def plain_streams(cube: NDArray[Any], image: ImageLayout, repeat: int, threads: 
             decompress_file(packed, back, threads=count, overwrite=True, device="cpu")
             return np.load(back)
 
-        for name, there, again in (
-            ("compress_cube, read", pack, unpack),
-            ("compress_file, decompress_file (.npy)", pack_file, unpack_file),
+        for name, order, there, again in (
+            *((f"compress_cube, read, {order}", order, pack, unpack) for order in orders),
+            ("compress_file, decompress_file (.npy)", "BIP", pack_file, unpack_file),
         ):
+            parameters = preset_parameters(image, prediction_bands=3, **orders[order])
+            known = compress(cube, parameters, device="cpu")
             for count in sorted({1, threads}):
                 assert there(count) == known and np.array_equal(again(count), cube), name
                 works = [lambda f=f, n=count: f(n) for f in (there, again)]

@@ -14,9 +14,9 @@ from plait.devices.target import Target, free_bytes, resolve
 from plait.dp.intervals.launches import (
     ENSEMBLES,
     FOLDS,
+    Best,
     EnsembleBatch,
     FoldBatch,
-    Folded,
     Summed,
     bytes_needed,
 )
@@ -452,17 +452,24 @@ def molecules_of(
     return found
 
 
+class Folded(NamedTuple):
+    """Best score, and a structure that has it, in brackets."""
+
+    score: float
+    structure: str
+
+
 def fold_molecules(molecules: Sequence[Molecule], settings: FoldSettings, target: Target) -> list[Folded]:
     """Best scores and structures of sequences; a score is -inf if not all forced bases can pair."""
-    found: dict[int, Folded] = {}
+    found: dict[int, Best] = {}
     for meaning, numbers in _by_meaning(molecules):
         weighing = weigh(settings.model, meaning, _table_size(molecules))
         strands = [strand_of(molecules[k], weighing, _FORCED) for k in numbers]
         launched = target.launch(FOLDS, FoldBatch(*weighing[:3], strands))
         found.update(zip(numbers, launched, strict=True))
-    scores = [found[k].score - _FORCED * one.forced_bases for k, one in enumerate(molecules)]
+    scores = [found[k][0] - _FORCED * one.forced_bases for k, one in enumerate(molecules)]
     met = [score if score > -_FORCED / 2 else -math.inf for score in scores]
-    return [found[k]._replace(score=score) for k, score in enumerate(met)]
+    return [Folded(score, found[k][1]) for k, score in enumerate(met)]
 
 
 def _by_meaning(molecules: Sequence[Molecule]) -> Iterator[tuple[Meaning, list[int]]]:

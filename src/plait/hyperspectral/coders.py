@@ -62,6 +62,10 @@ def filled_backwards(words: Any, held: int, bits: int, at: int) -> Any:
     return held, bits, at
 
 
+#: Bands that are too few to find something for several at a time.
+_FEW = 16
+
+
 class AdaptiveCode(NamedTuple):
     """Constants of the sample-adaptive coder, 64-bit integers.
 
@@ -113,6 +117,16 @@ def exponent(code: Any, count: Any, total: Any) -> Any:
 
 
 @shared
+def _next_exponent(code: Any, count: Any, total: Any, before: Any) -> Any:
+    """The same where it is mostly that of the sample before: what is foreseen so is not waited for."""
+    mean = total + ((49 * count) >> 7)
+    least, most = count << before, count << before + 1
+    if (least <= mean or before == 0) and (mean < most or before == code.depth - 2):
+        return before
+    return exponent(code, count, total)
+
+
+@shared
 def next_sum(code: Any, count: Any, total: Any, residual: Any) -> Any:
     """The accumulator after one more sample."""
     return total + residual if count < code.most else (total + residual + 1) >> 1
@@ -132,17 +146,23 @@ def _put_codeword(words: Any, held: int, bits: int, at: int, code: Any, value: i
 
 
 @shared
+def _codeword(code: Any, count: int, total: int, value: int) -> Any:
+    """A codeword, and its size above bit 32; of one that is longer, k and no size."""
+    k = exponent(code, count, total)
+    size = (value >> k) + 1 + k
+    short = value >> k < code.limit and size <= 32
+    return (size << 32) | (1 << k) | (value & ((1 << k) - 1)) if short else k
+
+
+@shared
 def _find_codewords(code: Any, count: int, residuals: Any, sums: Any, found: Any) -> None:
-    """Codewords of a sample of some bands, and their sizes above bit 32; of longer ones, k and no size.
+    """See `_codeword`, of a sample of all bands.
 
     No band waits for another one here, and there are no branches, so that compilers take several at a time.
     """
     for z in range(residuals.size):
-        value, k = residuals[z], exponent(code, count, sums[z])
-        size = (value >> k) + 1 + k
-        short = value >> k < code.limit and size <= 32
-        found[z] = (size << 32) | (1 << k) | (value & ((1 << k) - 1)) if short else k
-        sums[z] = next_sum(code, count, sums[z], value)
+        found[z] = _codeword(code, count, sums[z], residuals[z])
+        sums[z] = next_sum(code, count, sums[z], residuals[z])
 
 
 @shared
@@ -151,7 +171,7 @@ def code_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any, found
 
     `residuals`, mapped, int64, (stacks, rows, columns, bands), are coded one stack after the other. `sums`
     are the accumulators, int64, (stacks, bands). `cursor` has room for 64 bits a residual. Both are changed
-    in place. `found`, int64, (bands), is scratch.
+    in place. `found`, int64, (columns, bands), is scratch; of a column where all bands are in one group.
     """
     stacks, rows, columns, bands = residuals.shape
     words, state = cursor
@@ -159,24 +179,31 @@ def code_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any, found
     for k in range(stacks * rows):
         stack, y = k // rows, k % rows
         start = (row + y) * columns
-        for first in range(0, bands, code.group):
-            last = min(first + code.group, bands)
-            count = count_at(code, start)
-            for x in range(columns):
+        for left in range(0, columns, found.shape[0]):
+            right = min(left + found.shape[0], columns)
+            count = count_at(code, start + left)
+            for x in range(left, right):
                 if start + x == 0:
-                    for z in range(first, last):
-                        held, bits, at = put(words, held, bits, at, residuals[stack, y, x, z], code.depth)
+                    for z in range(bands):
+                        found[0, z] = (code.depth << 32) | residuals[stack, 0, 0, z]
                     continue
-                own = residuals[stack, y, x, first:last]
-                _find_codewords(code, count, own, sums[stack, first:last], found)
-                for z in range(own.size):
-                    codeword = found[z]
-                    if codeword >> 32:
-                        value, size = codeword & _WORD, codeword >> 32
-                        held, bits, at = put(words, held, bits, at, value, size)
-                    else:
-                        held, bits, at = _put_codeword(words, held, bits, at, code, own[z], codeword)
+                if bands == 1:
+                    total, value = sums[stack, 0], residuals[stack, y, x, 0]
+                    found[x - left, 0] = _codeword(code, count, total, value)
+                    sums[stack, 0] = next_sum(code, count, total, value)
+                else:
+                    _find_codewords(code, count, residuals[stack, y, x], sums[stack], found[x - left])
                 count = next_count(code, count)
+            for first in range(0, bands, code.group):
+                for x in range(left, right):
+                    for z in range(first, min(first + code.group, bands)):
+                        codeword = found[x - left, z]
+                        if codeword >> 32:
+                            value, size = codeword & _WORD, codeword >> 32
+                            held, bits, at = put(words, held, bits, at, value, size)
+                        else:
+                            value = residuals[stack, y, x, z]
+                            held, bits, at = _put_codeword(words, held, bits, at, code, value, codeword)
     state[0], state[1], state[2] = held, bits, at
 
 
@@ -203,11 +230,22 @@ def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any, fou
                         value, held, bits, at = take(words, held, bits, at, code.depth)
                         residuals[stack, y, x, z] = value
                     continue
+                if last - first < _FEW:
+                    for z in range(first, last):
+                        k = _next_exponent(code, count, sums[stack, z], found[0, z])
+                        found[0, z] = k
+                        value, held, bits, at = _take_codeword(words, held, bits, at, code, k)
+                        residuals[stack, y, x, z] = value
+                        anything |= value
+                        sums[stack, z] = next_sum(code, count, sums[stack, z], value)
+                    count = next_count(code, count)
+                    continue
                 own, totals = residuals[stack, y, x, first:last], sums[stack, first:last]
                 # As in `_find_codewords`, several bands at a time.
                 for z in range(own.size):
-                    found[z] = exponent(code, count, totals[z])
-                held, bits, at = _take_codewords(words, held, bits, at, code, own, found)
+                    found[0, z] = exponent(code, count, totals[z])
+                for z in range(own.size):
+                    own[z], held, bits, at = _take_codeword(words, held, bits, at, code, found[0, z])
                 for z in range(own.size):
                     anything |= own[z]
                     totals[z] = next_sum(code, count, totals[z], own[z])
@@ -217,26 +255,18 @@ def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any, fou
 
 
 @shared
-def _take_codewords(
-    words: Any, held: int, bits: int, at: int, code: Any, residuals: Any, exponents: Any
-) -> Any:
-    """Read a sample of some bands."""
-    for z in range(residuals.size):
-        k = exponents[z]
-        held, bits, at = filled(words, held, bits, at)
-        # The bits behind the first 1, and what is left of them.
-        behind = highest_bit(held << 1 | 1) - 1
-        zeros, left = bits - 1 - behind, behind - k
-        if left >= 0 and zeros < code.limit:
-            residuals[z] = (zeros << k) | ((held >> left) & ((1 << k) - 1))
-            held, bits = held & ((1 << left) - 1), left
-        elif zeros < code.limit:
-            low, held, bits, at = take(words, held & ((1 << behind) - 1), behind, at, k)
-            residuals[z] = (zeros << k) | low
-        else:
-            bits -= code.limit
-            residuals[z], held, bits, at = take(words, held, bits, at, code.depth)
-    return held, bits, at
+def _take_codeword(words: Any, held: int, bits: int, at: int, code: Any, k: int) -> Any:
+    """The residual of the next codeword; then as `take`."""
+    held, bits, at = filled(words, held, bits, at)
+    # The bits behind the first 1, and what is left of them.
+    behind = highest_bit(held << 1 | 1) - 1
+    zeros, left = bits - 1 - behind, behind - k
+    if left >= 0 and zeros < code.limit:
+        return (zeros << k) | ((held >> left) & ((1 << k) - 1)), held & ((1 << left) - 1), left, at
+    if zeros < code.limit:
+        low, held, bits, at = take(words, held & ((1 << behind) - 1), behind, at, k)
+        return (zeros << k) | low, held, bits, at
+    return take(words, held, bits - code.limit, at, code.depth)
 
 
 _SEGMENT = 64

@@ -308,7 +308,8 @@ class _SampleAdaptiveRows(ResidualCoder):
         self._code = adaptive_constants(parameters, coder)
         sums = {k: initial_sums(image.dynamic_range, exponent, k) for k in range(15)}
         self._sums = np.array([sums[coder.exponent(z)] for z in range(image.bands)], np.int64)
-        self._found = np.zeros(image.bands, np.int64)
+        whole = parameters.order == "bi" and parameters.interleaving_depth >= image.bands
+        self._found = np.zeros((1 if whole else image.columns, image.bands), np.int64)
 
     def put(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
         own, sums = _stacks(residuals, self._sums, band)

@@ -24,7 +24,7 @@ from plait.dp.intervals.gpu_spans import (
     list_pairs,
     walk_sequences,
 )
-from plait.dp.intervals.launches import LEAST, EnsembleBatch, FoldBatch, Folded, Summed
+from plait.dp.intervals.launches import LEAST, Best, EnsembleBatch, FoldBatch, Summed
 from plait.dp.intervals.rows import Filled, Intervals
 from plait.dp.intervals.tables import strands_of
 from plait.dp.intervals.walk import walk_kernel
@@ -129,10 +129,13 @@ def _in_pieces(
     order = np.argsort(sizes, kind="stable")
     needs = tables * batch.algebra.zero.itemsize * (sizes[order] + 1) ** 2
     few, pieces, first = np.count_nonzero(sizes > _LONG) <= _FEW, [], 0
+    blocks = device_facts(target.devices[0]).multiprocessors * _BLOCKS
     while first < sizes.size:
         # The last one of a piece needs most, and all of them are given as much.
         together = needs[first:] * np.arange(1, sizes.size - first + 1)
         end = first + max(1, int(np.searchsorted(together, _PIECE_BYTES, "right")))
+        # No block has a sequence more than others.
+        end -= (end - first) % blocks if end - first > blocks else 0
         if few:
             edge = int(np.searchsorted(sizes[order], _LONG, "right"))
             end = first + 1 if first >= edge else min(end, edge)
@@ -156,11 +159,11 @@ def _in_pieces(
     return [found[k] for k in np.argsort(done).tolist()]
 
 
-def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Folded]:
+def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Best]:
     """Best structures; the way back of one long sequence is gone by the CPU."""
     alg = batch.algebra
 
-    def run(piece: _Piece) -> Iterator[list[Folded]]:
+    def run(piece: _Piece) -> Iterator[list[Best]]:
         piece.launch(fill_spans)
         n, count, cells = piece.step, len(piece.sizes), piece.cells
         shares = np.full((1, 3 * n + 8), alg.one)
@@ -172,7 +175,7 @@ def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Folded]:
             strands = strands_of(piece.strands, 1, alg.one)
             filled = Filled(batch.rule, alg, batch.loops, strands, whole)
             walk_kernel(filled, piece.sizes, shares, left, signs)
-            yield [Folded(float(exterior[0, 0]), signs.tobytes().decode())]
+            yield [(float(exterior[0, 0]), signs.tobytes().decode())]
             return
         walked = piece.table("walked", (count, n), np.uint8)
         left = piece.slot.room("left", (count, 3, n + 2), np.int32)
@@ -183,7 +186,7 @@ def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Folded]:
         # Behind a sequence that is shorter than others there may be anything.
         text, ends = signs.tobytes().decode("latin-1"), enumerate(piece.sizes.tolist())
         texts = [text[b * n : b * n + size] for b, size in ends]
-        yield list(map(Folded, exterior[:, 0].tolist(), texts))
+        yield list(zip(exterior[:, 0].tolist(), texts, strict=True))
 
     return _in_pieces(batch, target, 4, run)
 

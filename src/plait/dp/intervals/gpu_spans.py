@@ -642,7 +642,7 @@ def _walk_examples() -> list[tuple[Any, ...]]:
     return [(*_examples()[0], shares, left, np.zeros((1, 1), np.uint8))]
 
 
-@cuda_kernel(_walk_examples)
+@cuda_kernel(_walk_examples, max_registers=64)
 def walk_sequences(given: Any, shares: Any, left: Any, signs: Any) -> None:
     """A best structure of each sequence, by a thread; `left`, int32 (sequences, 3, n + 2)."""
     b, texts, cells = cuda.grid(1), given.texts, given.cells

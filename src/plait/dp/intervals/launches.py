@@ -90,11 +90,8 @@ class EnsembleBatch(NamedTuple):
     shares: Sequence[Sequence[NDArray[np.float64]]]
 
 
-class Folded(NamedTuple):
-    """Best score, and a structure that has it, in brackets."""
-
-    score: float
-    structure: str
+#: Best score, and a structure that has it, in brackets: a tuple that Python's garbage collector passes by.
+Best = tuple[float, str]
 
 
 class Summed(NamedTuple):
@@ -144,11 +141,11 @@ def _in_groups(
     return [found[k] for k in range(len(strands))]
 
 
-def _fold(compiled: bool, batch: FoldBatch, target: Target) -> list[Folded]:
+def _fold(compiled: bool, batch: FoldBatch, target: Target) -> list[Best]:
     fold, alg = _ENTRIES[0] if compiled else interpreted(_ENTRIES[0]), batch.algebra
     lanes = host_lanes(8 * alg.zero.itemsize) if compiled else lanes_of(1)
 
-    def run(room: Room, numbers: list[int], group: int, threads: int) -> list[Folded]:
+    def run(room: Room, numbers: list[int], group: int, threads: int) -> list[Best]:
         mine = [batch.strands[k] for k in numbers]
         sizes = [strand.codes.size for strand in mine]
         longest = max(sizes)
@@ -170,7 +167,7 @@ def _fold(compiled: bool, batch: FoldBatch, target: Target) -> list[Folded]:
             else:
                 call()
         texts = zip(signs, sizes, sweep.kept.exterior[0].tolist(), strict=False)
-        return [Folded(score, row[:size].tobytes().decode()) for row, size, score in texts]
+        return [(score, row[:size].tobytes().decode()) for row, size, score in texts]
 
     return _in_groups(batch.strands, lanes.width, target.threads, run)
 
@@ -302,7 +299,7 @@ def _worth(batch: FoldBatch | EnsembleBatch) -> bool:
 
 
 #: Best structures of sequences.
-FOLDS: Final[Problem[FoldBatch, list[Folded]]] = Problem(
+FOLDS: Final[Problem[FoldBatch, list[Best]]] = Problem(
     "best structures",
     cpu=partial(_fold, True),
     reference=partial(_fold, False),
