@@ -33,9 +33,10 @@ _WARPS: Final = 16
 _COPYING: Final = 4
 #: Words that are decoded together, at most, and bytes of their messages.
 _WORDS, _BYTES = 1 << 14, 1 << 33
-#: Pairs of words of a block, and threads that are enough for a group.
+#: Pairs of words of a block in shared memory, threads that are enough for a group, and pairs elsewhere.
 _PAIRS: Final = (1, 2, 4)
 _ENOUGH: Final = 48
+_APART: Final = 8
 #: Columns whose numbers have 16 bits.
 _COLUMNS: Final = 1 << 16
 _OCTETS: Final[Any] = types.int16
@@ -277,31 +278,25 @@ def _begin_again(held: Any, said: Any, ratios: Any, pairs: Any, word: Any) -> No
 
 
 @shared
-def _iterate(held: Any, places: Any, sums: Any, said: Any, groups: Any) -> None:
+def _iterate(held: Any, near: Any, places: Any, sums: Any, said: Any, groups: Any) -> None:
     """Renew all messages once."""
     begin, step = cuda.threadIdx.x // places[2], cuda.blockDim.x // places[2]
     for g in range(groups.shape[0]):
         first, apart, degree = groups[g, 0], np.uint32(groups[g, 1]), groups[g, 2]
         for j in range(begin, apart, step):
             at = np.uint32(first + j)
-            if degree == 6:
+            if degree == 6 and near:
                 _step_of_few(held, places, sums, said, at, apart, 6)
-            elif degree == 7:
+            elif degree == 7 and near:
                 _step_of_few(held, places, sums, said, at, apart, 7)
             else:
                 _step(held, places, sums, said, at, apart, degree)
         cuda.syncthreads()
 
 
-_LIMITS: Final = (np.int32(1), True, np.uint32(1))
-_OUT: Final = (np.zeros((1, 1), np.uint8), np.zeros(1, np.int64), np.zeros(1, np.bool_))
-_PLAN: Final = _Plan(np.zeros(1, np.uint16), np.zeros((1, 3), np.int32))
-
-
-@cuda_kernel(lambda: [(_PLAN, np.zeros((1, 1), np.int8), _LIMITS, _OUT)], max_registers=96)
-def decode_pairs(plan: Any, ratios: Any, limits: Any, out: Any) -> None:
-    """Decode `ratios` int8 (words, columns) by min-sum, those of a block in its shared memory."""
-    wrong, held = cuda.shared.array(_PAIRS[-1], _WORD), cuda.shared.array(0, _OCTETS)
+@shared
+def _decode_pairs(held: Any, near: Any, wrong: Any, plan: Any, ratios: Any, limits: Any, out: Any) -> None:
+    """Decode the words of a block in `held`, `near` if it is shared memory; `wrong` int32 (pairs,)."""
     iterations, layered, pairs = limits
     thread, threads, size = cuda.threadIdx.x, cuda.blockDim.x, ratios.shape[1] * pairs
     p, word, sums = np.uint32(thread % pairs), cuda.blockIdx.x * 2 * pairs, np.uint32(0)
@@ -330,7 +325,25 @@ def decode_pairs(plan: Any, ratios: Any, limits: Any, out: Any) -> None:
         if not layered:
             _begin_again(held, said, ratios, pairs, word)
         cuda.syncthreads()
-        _iterate(held, places, sums, said, plan.groups)
+        _iterate(held, near, places, sums, said, plan.groups)
+
+
+_LIMITS: Final = (np.int32(1), True, np.uint32(1))
+_OUT: Final = (np.zeros((1, 1), np.uint8), np.zeros(1, np.int64), np.zeros(1, np.bool_))
+_PLAN: Final = _Plan(np.zeros(1, np.uint16), np.zeros((1, 3), np.int32))
+
+
+@cuda_kernel(
+    lambda: [(_PLAN, np.zeros((1, 1), np.int8), _LIMITS, np.zeros((1, 1), np.int16), _OUT)], max_registers=96
+)
+def decode_pairs(plan: Any, ratios: Any, limits: Any, room: Any, out: Any) -> None:
+    """Decode `ratios` int8 (words, columns) by min-sum, in `room` (blocks, ...) if there is any."""
+    wrong = cuda.shared.array(_APART, _WORD)
+    held = cuda.shared.array(0, _OCTETS)
+    if room.size > 1:
+        _decode_pairs(room[cuda.blockIdx.x], False, wrong, plan, ratios, limits, out)
+    else:
+        _decode_pairs(held, True, wrong, plan, ratios, limits, out)
 
 
 class _Levels(NamedTuple):
@@ -415,19 +428,17 @@ def decode_warps(
 
 def decode_batch(batch: DecodeBatch, target: CudaTarget) -> Found:
     """Bits, iterations and whether words are of the code."""
-    code, count = batch.code, len(batch.ratios)
-    out = np.empty((count, code.size), np.uint8), np.empty(count, np.int64), np.empty(count, bool)
-    rows = code.size * (1 if batch.layered else 2) + code.bits.size
-    free = device_facts(target.devices[0]).shared_per_block - 4 * _PAIRS[-1]
-    fit = free // (2 * max(rows, 1)) if batch.method == "min-sum" and code.size <= _COLUMNS else 0
-    plan = plan_of(code) if fit and code.bits.size else None
-    most = max(min(_WORDS, _BYTES // (16 * (code.bits.size + 4 * code.size))), 1)
+    count, size = len(batch.ratios), batch.code.size
+    out = np.empty((count, size), np.uint8), np.empty(count, np.int64), np.empty(count, bool)
+    by_pairs = batch.method == "min-sum" and size <= _COLUMNS and batch.code.bits.size > 0
+    most = max(min(_WORDS, _BYTES // (16 * (batch.code.bits.size + 4 * size))), 1)
+    plan = plan_of(batch.code) if by_pairs else None
     most = most if plan is None else max(most // _COPYING, 1)
 
     def one(first: int) -> None:
         part = batch._replace(ratios=batch.ratios[first : first + most])
         with POOL.slot(target.devices) as slot:
-            found = _in_warps(part, slot) if plan is None else _in_pairs(part, plan, slot, fit)
+            found = _in_warps(part, slot) if plan is None else _in_pairs(part, plan, slot, target.devices[0])
             wholes: tuple[Any, ...] = out
             for whole, values in zip(wholes, found, strict=True):
                 whole[first : first + most] = values
@@ -437,12 +448,16 @@ def decode_batch(batch: DecodeBatch, target: CudaTarget) -> Found:
     return out
 
 
-def _in_pairs(batch: DecodeBatch, plan: _Plan, slot: Any, fit: int) -> Found:
-    """The words of a batch, two a thread; a block has room for so many pairs."""
-    (words, size), checks = batch.ratios.shape, plan.groups[:, 1].mean()
+def _in_pairs(batch: DecodeBatch, plan: _Plan, slot: Any, device: int) -> Found:
+    """The words of a batch, two a thread."""
+    words, size = batch.ratios.shape
+    rows = size * (1 if batch.layered else 2) + plan.columns.size
+    free = device_facts(device).shared_per_block - 4 * _APART
     # Few words a block, so that there are many blocks, but as many as fill a warp or two with a group.
-    able = [n for n in _PAIRS if n <= fit]
-    pairs = next((n for n in able if checks * n >= _ENOUGH), able[-1])
+    fit = [n for n in _PAIRS if 2 * rows * n <= free]
+    pairs = next((n for n in fit if plan.groups[:, 1].mean() * n >= _ENOUGH), fit[-1] if fit else _APART)
+    held, blocks = rows * pairs, -(-words // (2 * pairs))
+    room = slot.room("room", (1, 1) if fit else (blocks, held), np.int16)
     given = slot.upload("ratios", in_units(batch.ratios))
     tables = _Plan(slot.upload("columns", plan.columns), slot.upload("groups", plan.groups))
     out = (
@@ -452,11 +467,10 @@ def _in_pairs(batch: DecodeBatch, plan: _Plan, slot: Any, fit: int) -> Found:
     )
     limits = np.int32(batch.iterations), batch.layered, np.uint32(pairs)
     # Where several blocks share a multiprocessor, fewer threads are better than one a check.
-    share = 0.9 if 2 * pairs <= fit else 1.25
-    threads = min(max(int(share * checks * pairs) // 32 * 32, 32), 512)
-    shared = 2 * pairs * (size * (1 if batch.layered else 2) + plan.columns.size)
-    blocks = -(-words // (2 * pairs))
-    decode_pairs.launch(blocks, threads, tables, given, limits, out, stream=slot.stream, shared=shared)
+    share = 0.9 if 4 * held <= free else 1.25
+    threads = min(max(int(share * plan.groups[:, 1].mean() * pairs) // 32 * 32, 32), 512)
+    shared = 2 * held if fit else 0
+    decode_pairs.launch(blocks, threads, tables, given, limits, room, out, stream=slot.stream, shared=shared)
     found = [slot.download(f"{k}", array) for k, array in enumerate(out)]
     slot.wait()
     return found[0], found[1], found[2]
