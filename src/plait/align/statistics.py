@@ -115,12 +115,14 @@ class KarlinAltschul:
         there are more places in a longer target, it is at least that of a shorter one times the ratio of
         their lengths: some lengths tell enough of those between.
         """
-        lengths = np.unique(np.geomspace(1, longest, 48).astype(np.int64))
-        shares = lengths / np.append(lengths[1:], longest + 1)
+        lengths = [1]
+        while lengths[-1] <= longest:
+            lengths.append(max(lengths[-1] * 5 // 4, lengths[-1] + 1))
+        shorter, longer = np.array(lengths[:-1]), np.array(lengths[1:])
 
         def enough(score: int) -> bool:
-            found = self.evalue(score, query_length, lengths, **database)
-            return bool((found * shares).min() <= evalue)
+            found = self.evalue(score, query_length, shorter, **database)
+            return bool((found * shorter / longer).min() <= evalue)
 
         return bisect_left(range(1 << 10), True, key=enough)
 
