@@ -357,18 +357,18 @@ class GpuTiles:
         """Sweep tiles on the next free device; returns their best values."""
         coded = self._code(pair.costs)
         device = self._free.get()
-        below = None
         try:
             with on_device(device.facts.number):
-                below = self._edge(visit)
-                found = _sweep(pair, coded, _Memory(coded, visit, device, below), device)
+                memory = _Memory(coded, visit, device, self._edge(visit))
+                found = _sweep(pair, coded, memory, device)
                 if visit.above is not None:
-                    self._edges.put(visit.above.edge)
+                    edge, visit.above.edge = visit.above.edge, None
+                    self._edges.put(edge)
                 return found
         except BaseException:
-            if below is not None:
+            if visit.below is not None and visit.below.edge is not None:
                 # The launch below must not wait for ever.
-                below[:] = -1
+                visit.below.edge[:] = -1
             raise
         finally:
             self._free.put(device)

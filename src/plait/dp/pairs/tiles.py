@@ -114,12 +114,13 @@ class Below:
 
     def __init__(self, tell: Callable[[], None]) -> None:
         self.edge: Any = None
+        self.begun = False
         self.over = Event()
         self._tell = tell
 
     def begin(self, edge: Any) -> None:
         """Let the visit begin."""
-        self.edge = edge
+        self.edge, self.begun = edge, True
         self._tell()
 
 
@@ -363,7 +364,7 @@ class Sweep:
             self._end_visit(i, j, columns)
         finally:
             below.over.set()
-        return i, j, below.edge is not None
+        return i, j, below.begun
 
     def _end_visit(self, i: int, j: int, columns: slice) -> None:
         """Take over the lower edge of a visit: the next one may change it."""
