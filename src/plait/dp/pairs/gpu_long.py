@@ -24,6 +24,7 @@ from plait.dp.pairs.gaps import AffineGap, LinearGap
 from plait.dp.pairs.gpu_stripes import MARKS, MOST_COST, Anywhere, AtEdges, NarrowScores, WideScores
 from plait.dp.pairs.kbest import BestPath, KBest, k_best
 from plait.dp.pairs.launches import cpu_steps, on_long_pair
+from plait.dp.pairs.lists import few_letters, looked_up
 from plait.dp.pairs.tiles import Below, Grid, LongPair, Tile, TileSteps, Visit, align_long, cuts, score_long
 from plait.dp.pairs.traceback import Costs
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
@@ -59,8 +60,8 @@ class Capacity(NamedTuple):
     height: int
 
     def launches_down(self, rows: int) -> int:
-        """Launches below one another: every device has as many of a diagonal as the others."""
-        return _round_up(-(-rows // (self.warps * self.height)), self.devices)
+        """Launches below one another: every device has as many as the others, and two at a time."""
+        return _round_up(-(-rows // (self.warps * self.height)), 2 * self.devices)
 
 
 def _round_up(number: int, unit: int) -> int:
@@ -156,20 +157,13 @@ def _marked(h: NDArray[np.int32], f: NDArray[np.int32]) -> NDArray[np.int64]:
     return _together(h, ((f - h) & 0x3FFFF) | np.int32(-1 << 18))
 
 
-def _numbered(codes: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The codes that occur, and the place of each residue's among them."""
-    present = np.flatnonzero(np.bincount(codes, minlength=256))
-    place = np.zeros(256, np.uint8)
-    place[present] = np.arange(present.size)
-    return present, place[codes]
-
-
 class _Coded:
     """A pair with its letters numbered from 0, as the kernel takes it."""
 
     def __init__(self, costs: Costs) -> None:
         self.costs = costs
-        (own, self.query), (other, self.target) = _numbered(costs.query), _numbered(costs.target)
+        (own, own_place), (other, other_place) = few_letters(costs.query), few_letters(costs.target)
+        self.query, self.target = looked_up(costs.query, own_place), looked_up(costs.target, other_place)
         self.nobody = own.size
         self.scores = np.full((other.size, own.size + 1), _NEVER, np.int32)
         self.scores[:, :-1] = np.asarray(costs.matrix)[np.ix_(own, other)].T

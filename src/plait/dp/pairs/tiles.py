@@ -226,9 +226,9 @@ _SOUGHT_CELLS = 1 << 24
 def bytes_to_seek(cells: int, limit: int) -> int:
     """Bytes of edges, at most `limit`, that are kept where only the end of an alignment is wanted.
 
-    Those of tiles as long as an eighth of the matrix of so many cells, one of which is swept again.
+    Those of tiles as long as a ninth of the matrix of so many cells, one of which is swept again.
     """
-    return min(limit, 16 * 8 * isqrt(cells))
+    return min(limit, 16 * 9 * isqrt(cells))
 
 
 class Sweep:
