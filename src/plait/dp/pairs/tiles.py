@@ -157,7 +157,7 @@ class ManyTiles(Protocol):
         """Whether it can, and is worth its start for a region."""
         ...
 
-    def grid(self, region: Tile, checkpoint_limit: int, wanted: int) -> Grid:
+    def grid(self, pair: LongPair, region: Tile, checkpoint_limit: int, wanted: int) -> Grid:
         """Cut a region into tiles, as `tile_grid` does, of which so many are likely to be swept again."""
         ...
 
@@ -254,7 +254,7 @@ class Sweep:
         self.pair, self.steps, self.edges, self.ending = pair, steps, edges, ending
         self.many: ManyTiles | None = steps.many
         if self.many is not None and self.many.serves(pair, region):
-            self.grid: Grid = self.many.grid(region, limit, wanted)
+            self.grid: Grid = self.many.grid(pair, region, limit, wanted)
         else:
             self.many = None
             self.grid = tile_grid(region, steps.threads, ROWS * pair.setup.lanes.width, limit)
@@ -699,7 +699,7 @@ def score_long(pair: LongPair, steps: TileSteps) -> NDArray[np.int64]:
         if steps.many.serves(pair, whole):
             # Where many tiles are swept together, the end in any cell is found from their edges.
             # Where several devices sweep, in pieces enough for all.
-            limit = bytes_to_seek(whole.cells, pair.checkpoint_limit) * max(steps.many.visits // 4, 1)
+            limit = bytes_to_seek(whole.cells, pair.checkpoint_limit) * max(steps.many.visits // 2, 1)
     return _first_pass(pair, steps, limit).best
 
 
