@@ -275,7 +275,8 @@ def few_letters(codes: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np
 
 def looked_up(codes: NDArray[np.uint8], table: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """``table[codes]``, for which NumPy makes a number of 64 bits of every code."""
-    return np.frombuffer(bytearray(codes).translate(table.tobytes()), np.uint8)
+    own = bytearray(np.ascontiguousarray(codes, np.uint8))
+    return np.frombuffer(own.translate(table.tobytes()), np.uint8)
 
 
 def _source(task: PairList, width: int, number: Any) -> Any:
