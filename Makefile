@@ -27,7 +27,8 @@ demo: ## Study 12 human donors' repertoires; writes a report into demo-output/
 	@sh tools/environment.sh demo
 	@$(BIN)/plait demo --force -o "$(DEMO_OUTPUT)"
 
-test: lint types imports docs doctests interpreted cuda unit ## Every gate
+# Pages after the tests: what their examples call is compiled by then, by processes that share its bodies.
+test: lint types imports interpreted unit docs doctests cuda ## Every gate
 
 test-all: ## Every gate with every test and more random cases: nightly, or by hand
 	HYPOTHESIS_PROFILE=full $(MAKE) test EVERY=yes

@@ -62,12 +62,12 @@ class Work:
 class Costs:
     """Of one row: microseconds of a core, and bytes on disk."""
 
-    #: This script, --measure, 500,000 drawn rows of human TRB: benchmarks/results/datasets.txt.
+    #: This script, --measure, 1,200,000 and 400,000 drawn rows of human TRB: benchmarks/results/datasets.txt.
     works: dict[str, Work] = field(
         default_factory=lambda: {
-            "count, one model": Work(7.02, 10_500, 54.0),
-            "count, 55 models": Work(33.1, 10_500, 248.0, 1 << 17),
-            "pgen": Work(8.45, 10_500, 36.0),
+            "count, one model": Work(7.03, 4_700, 53.0),
+            "count, 55 models": Work(31.8, 4_700, 249.0, 1 << 17),
+            "pgen": Work(7.63, 4_700, 35.0),
         }
     )
     #: benchmarks/results/annotation.txt: 25,146 reads/s of processor time, FASTQ to AIRR TSV.
@@ -103,7 +103,7 @@ def measured(table: Path, wanted: list[str], costs: Costs) -> Costs:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         few, rows = _few(table, folder)
-        dealing = _dealing(table, folder, rows) if "dealing" in wanted else 10_500.0
+        dealing = _dealing(table, folder, rows) if "dealing" in wanted else 4_700.0
         for name, words in COMMANDS.items():
             if name not in wanted:
                 continue

@@ -42,7 +42,7 @@ from plait.hyperspectral.codec import StreamDecoder, compress, decompress, find_
 from plait.hyperspectral.codewords import BodyWriter, make_coder
 from plait.hyperspectral.cubes import ArrayCube
 from plait.hyperspectral.files import compress_file, decompress_file
-from plait.hyperspectral.parameters import ImageLayout, StreamParameters
+from plait.hyperspectral.parameters import ImageLayout, Representatives, StreamParameters
 from plait.hyperspectral.presets import PRESETS, preset_parameters
 from plait.hyperspectral.streams import open_stream
 from plait.hyperspectral.waves import BandsAbreast, BandWaves, rows_at_a_time
@@ -98,18 +98,24 @@ def one_core(cube: NDArray[Any], image: ImageLayout, repeat: int) -> list[dict[s
     return rows
 
 
-def stages(cube: NDArray[Any], image: ImageLayout, repeat: int) -> list[dict[str, Any]]:
-    """Predictor and coder alone, both ways."""
-    parameters = preset_parameters(image)
+def stage_times(cube: NDArray[Any], parameters: StreamParameters, repeat: int) -> list[float]:
+    """Seconds of predictor and coder alone, both ways; as `Compressor` and `StreamDecoder` use them."""
+    image, limits = parameters.image, parameters.predictor.error_limits
     step = rows_at_a_time(image)
     parts = [cube[first : first + step] for first in range(0, image.rows, step)]
-    bands = BandsAbreast(image, parameters.predictor)
-    residuals = [bands.run(part).copy() for part in parts]
+    exact = parameters.predictor.representatives is None and limits is None
+    residuals: list[NDArray[np.int64]] = []
 
     def predict() -> None:
-        bands = BandsAbreast(image, parameters.predictor)
+        residuals.clear()
+        bands = BandsAbreast(image, parameters.predictor) if exact else BandWaves(image, parameters.predictor)
         for part in parts:
-            bands.run(part)
+            if isinstance(bands, BandsAbreast):
+                residuals.append(bands.run(part))
+                continue
+            values = part.astype(np.int64) - image.middle
+            bands.run(values.reshape(-1, image.bands))
+            residuals.append(values if limits is None else values & 0xFFFFFFFF)
 
     def code() -> None:
         writer = BodyWriter()
@@ -124,17 +130,52 @@ def stages(cube: NDArray[Any], image: ImageLayout, repeat: int) -> list[dict[str
             waves.run(part.reshape(-1, image.bands).copy())
 
     decoder = StreamDecoder(compress(cube, parameters, device="cpu"))
-    rows = []
-    for name, work in (
-        ("residuals of samples", predict),
-        ("codewords of residuals", code),
-        ("residuals of codewords", lambda: find_entries(decoder, step)),
-        ("samples of residuals", recover),
-    ):
+    found = []
+    for work in (predict, code, lambda: find_entries(decoder, step), recover):
         work()
-        seconds, _ = best(repeat, work)
+        found.append(best(repeat, work)[0])
+    return found
+
+
+def stages(cube: NDArray[Any], image: ImageLayout, repeat: int) -> list[dict[str, Any]]:
+    """Predictor and coder alone, both ways."""
+    rows = []
+    names = (
+        "residuals of samples",
+        "codewords of residuals",
+        "residuals of codewords",
+        "samples of residuals",
+    )
+    for name, seconds in zip(names, stage_times(cube, preset_parameters(image), repeat), strict=True):
         rows.append({"case": name, "MS/s": cube.size / seconds / 1e6})
         print(f"  {name:55s}           {rows[-1]['MS/s']:7.1f}", flush=True)
+    return rows
+
+
+def wider(cube: NDArray[Any], image: ImageLayout, repeat: int) -> list[dict[str, Any]]:
+    """What wider lanes, sample representatives and error limits take, beside the default."""
+    deep = cube.astype(np.uint32) << 20 - image.dynamic_range
+    rows: list[dict[str, Any]] = []
+    print(f"{'':57s}  predict and recover, MS/s; whole streams, MS/s; times as long as the first")
+    for name, samples, named in (
+        ("default", cube, {}),
+        ("20 bits", deep, {}),
+        ("sample representatives", cube, {"representatives": Representatives(resolution=3, damping=1)}),
+        ("largest error 2", cube, {"max_error": 2}),
+        ("relative error 1 %", cube, {"relative_error": 0.01}),
+    ):
+        own = replace(image, dynamic_range=20 if samples is deep else image.dynamic_range)
+        parameters = preset_parameters(own, **named)
+        times = [stage_times(samples, parameters, repeat)[k] for k in (0, 3)]
+        there, stream = best(repeat, lambda s=samples, p=parameters: compress(s, p, device="cpu"))
+        back, (found, _) = best(repeat, lambda s=stream: decompress(s))
+        least = 2 if "max_error" in named else int(samples.max()) // 50 if "relative_error" in named else 0
+        assert np.abs(found.astype(np.int64) - samples).max() <= least, name
+        times += [there, back]
+        rows.append({"case": name, "MS/s": [cube.size / one / 1e6 for one in times]})
+        ratios = (base / one for base, one in zip(rows[0]["MS/s"], rows[-1]["MS/s"], strict=True))
+        told = " ".join(f"{speed:7.1f}" for speed in rows[-1]["MS/s"])
+        print(f"  {name:55s}  {told}   {' '.join(f'{ratio:.2f}' for ratio in ratios)}", flush=True)
     return rows
 
 
@@ -172,11 +213,12 @@ def scaling(cube: NDArray[Any], image: ImageLayout, repeat: int, threads: int) -
 def plain_streams(cube: NDArray[Any], image: ImageLayout, repeat: int, threads: int) -> list[dict[str, Any]]:
     """Plain streams over threads, by the clock on the wall: in memory, and from file to file."""
     rows = []
-    parameters = preset_parameters(image, prediction_bands=3)
-    known = compress(cube, parameters, device="cpu")
+    orders = {"BIL": {"interleaving_depth": 1}, "BSQ": {"order": "bsq"}, "BIP": {}}
     with tempfile.TemporaryDirectory() as folder:
         plain, packed, back = (Path(folder) / name for name in ("a.npy", "a.c123", "b.npy"))
         np.save(plain, cube)
+        parameters = preset_parameters(image, prediction_bands=3)
+        known = compress(cube, parameters, device="cpu")
 
         def pack(count: int) -> bytes:
             pieces: list[bytes] = []
@@ -196,10 +238,12 @@ def plain_streams(cube: NDArray[Any], image: ImageLayout, repeat: int, threads: 
             decompress_file(packed, back, threads=count, overwrite=True, device="cpu")
             return np.load(back)
 
-        for name, there, again in (
-            ("compress_cube, read", pack, unpack),
-            ("compress_file, decompress_file (.npy)", pack_file, unpack_file),
+        for name, order, there, again in (
+            *((f"compress_cube, read, {order}", order, pack, unpack) for order in orders),
+            ("compress_file, decompress_file (.npy)", "BIP", pack_file, unpack_file),
         ):
+            parameters = preset_parameters(image, prediction_bands=3, **orders[order])
+            known = compress(cube, parameters, device="cpu")
             for count in sorted({1, threads}):
                 assert there(count) == known and np.array_equal(again(count), cube), name
                 works = [lambda f=f, n=count: f(n) for f in (there, again)]
@@ -412,10 +456,12 @@ def main() -> None:
     print_asked(1, ours)
     print(f"\n  plain streams over threads, P=3{'':24s} bits/sample   compress and decompress, MS/s")
     results["plain streams"] = plain_streams(cube, image, options.repeat, options.threads)
-    if options.quick:
-        return
     print("\n  what the default preset takes, one core")
     results["stages"] = stages(cube, image, options.repeat)
+    if options.quick:
+        return
+    print("\n  wider numbers, one core")
+    results["wider"] = wider(cube, image, options.repeat)
     print("\n  presets, one core")
     results["presets"] = presets(cube, image, options.repeat)
     print(f"\n  presets by cube, bits/sample{'':28s}    fast default    best")

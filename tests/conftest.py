@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import importlib.util
 import os
 import random
@@ -28,6 +29,9 @@ settings.register_profile(
     "full", max_examples=75, deadline=None, print_blob=True, suppress_health_check=_SLOW
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+# A million objects stay as long as a worker: going through them took a tenth of the time.
+gc.set_threshold(50_000, 20, 100)
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -286,6 +290,17 @@ def dask_address(dask_cluster: DaskExecutor) -> Iterator[str]:
     }
     with dask.config.set({f"distributed.comm.tls.{name}": text for name, text in settings.items()}):
         yield dask_cluster.address
+
+
+@pytest.fixture(scope="module")
+def few_draws() -> Iterator[None]:
+    """Studies expect sharing from a tenth of the draws, most of what they compute at small sizes."""
+    from plait.vdj import GenerationSettings
+
+    with pytest.MonkeyPatch.context() as patch:
+        settings = functools.partial(GenerationSettings, draws=20_000)
+        patch.setattr("plait.vdj.convergence.public_clonotypes.GenerationSettings", settings)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,17 +1,20 @@
 """Whole commands on a GPU and on the CPU: rows/s of `plait vdj count`, Parquet to Parquet, answers compared.
 
-    python benchmarks/gpu/count_files.py [--rows 8000000] [--folder FOLDER] [--repeat 2]
+    python benchmarks/gpu/count_files.py [--rows 8000000] [--folder FOLDER] [--repeat 2] [--only WHAT]
 
 Junctions are drawn from human_TRB, 1,000,000 of them again and again. Two tables of them: all columns that
 `plait vdj generate` writes (28), and those alone that are counted, with numbers of reads. First a table of
 1,000 rows as a command, the start of the program included, twice on the GPU; then `count_files` in this
-process, the best of the repeats, with the time of all processors together.
+process, the best of the repeats, with the time of all processors together. *threads*: one model by 1, 2, 4
+... threads into one file, and by all into a folder of parts; *processes*: into a folder by processes of Dask
+that share the GPU, started and warm.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from plait.run.executor import Executor, open_executor
 from plait.vdj.count_files import count_files
 from plait.vdj.counting import PathCounter
 from plait.vdj.germline import load_germline
@@ -38,7 +42,7 @@ def command(*words: str) -> float:
     return time.perf_counter() - begin
 
 
-def tables(folder: Path, rows: int) -> dict[str, Path]:
+def tables(folder: Path, rows: int, *, wide: bool) -> dict[str, Path]:
     """The tables, by what they have."""
     drawn = folder / "drawn.parquet"
     command("vdj", "generate", "--model", MODEL, "-n", str(min(rows, DRAWN)), "--seed", "1", "-o", str(drawn))
@@ -47,7 +51,7 @@ def tables(folder: Path, rows: int) -> dict[str, Path]:
     narrow = table.select(["junction", "v_call", "j_call"])
     narrow = narrow.append_column("duplicate_count", pa.array(np.arange(len(table)) % 9 + 1))
     found = {}
-    for name, some in (("28 columns", table), ("4 columns", narrow)):
+    for name, some in [("28 columns", table)] * wide + [("4 columns", narrow)]:
         found[name] = folder / f"{some.num_columns}.parquet"
         with pq.ParquetWriter(found[name], some.schema, compression="zstd", compression_level=1) as writer:
             for first in range(0, rows, len(some)):
@@ -55,16 +59,57 @@ def tables(folder: Path, rows: int) -> dict[str, Path]:
     return found
 
 
-def counted(source: Path, output: Path, model: PathModel, device: str, repeat: int) -> tuple[float, float]:
-    """Seconds of a run, and of all processors."""
+def counted(
+    source: Path,
+    output: Path | str,
+    model: PathModel,
+    device: str,
+    repeat: int,
+    threads: int | None = None,
+    executor: Executor | None = None,
+) -> tuple[float, float]:
+    """Seconds of a run, and of all processors, but for those of other processes."""
     counter = PathCounter(load_germline(GERMLINE), model, device=device, threads=1)
     best = (float("inf"), 0.0)
     for _ in range(repeat):
-        output.unlink(missing_ok=True)
+        shutil.rmtree(output, ignore_errors=True)
+        Path(output).unlink(missing_ok=True)
         begin, used = time.perf_counter(), time.process_time()
-        count_files([source], output, counter)
+        count_files([source], output, counter, threads=threads, executor=executor)
         best = min(best, (time.perf_counter() - begin, time.process_time() - used))
     return best
+
+
+def by_threads(source: Path, folder: Path, rows: int, device: str, repeat: int) -> None:
+    """Rows/s by so many threads, into a file and a folder."""
+    processors = len(os.sched_getaffinity(0))
+    counts = [n for n in (1, 2, 4, 8, 16, 32, 64) if n < processors] + [processors]
+    for name in dict.fromkeys(("cpu", device)):
+        counted(folder / "few.parquet", folder / "file.parquet", PathModel(), name, 1, 1)
+        for threads in counts:
+            outputs = ["file.parquet"] if threads < processors else ["file.parquet", "folder/"]
+            for output in outputs:
+                found = counted(source, f"{folder}/{output}", PathModel(), name, repeat, threads)
+                print(
+                    f"{name}, {threads} threads, {output}: {rows / found[0]:,.0f} rows/s, "
+                    f"{1e6 * found[1] / rows:.2f} us of processor a row, {found[1] / found[0]:.1f} busy",
+                    flush=True,
+                )
+
+
+def by_processes(source: Path, folder: Path, rows: int, device: str, repeat: int) -> None:
+    """Rows/s by so many processes with so many threads that all processors have one."""
+    processors = len(os.sched_getaffinity(0))
+    for workers in (n for n in (2, 4, 8) if 2 * n <= processors):
+        with open_executor("dask", workers=workers, threads=processors // workers) as executor:
+            for name in dict.fromkeys(("cpu", device)):
+                how = PathModel(), name, repeat + 1, None, executor
+                seconds, _ = counted(source, f"{folder}/parts/", *how)
+                print(
+                    f"{name}, {workers} processes of {processors // workers} threads, folder/: "
+                    f"{rows / seconds:,.0f} rows/s",
+                    flush=True,
+                )
 
 
 def compare(one: Path, other: Path) -> None:
@@ -88,10 +133,15 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where tables are written; by default a temporary folder")
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--device", default="cuda", help="the other device is the CPU")
+    parser.add_argument("--only", choices=["threads", "processes"])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
-        found = tables(folder, options.rows)
+        found = tables(folder, options.rows, wide=options.only is None)
+        if options.only:
+            how = by_threads if options.only == "threads" else by_processes
+            how(found["4 columns"], folder, options.rows, options.device, options.repeat)
+            return
         few = ["vdj", "count", str(folder / "few.parquet"), "--germline", GERMLINE]
         for device in ("cpu", "cpu", options.device, options.device):
             seconds = command(*few, "--device", device, "-o", str(folder / "few-counted.parquet"))

@@ -109,8 +109,9 @@ def kernels(given: list[Strand], *, walk: bool = False, ensemble: bool = True) -
     """Seconds of the fill, of ways back, of sums, and of these with derivatives, with all on the device."""
     found = []
     numbers, count = np.arange(len(given)), len(given)
-    with gpu_fold._SLOTS.slot([0]) as slot:
-        piece = gpu_fold._Piece(fold_batch(given), numbers, 0, slot)
+    with gpu_fold._SLOTS.slot([0]) as (slot, _):
+        sizes = gpu_fold.bases_of(fold_batch(given))
+        piece = gpu_fold._Piece(fold_batch(given), sizes, numbers, 0, slot)
         n = piece.step
         found.append(least(lambda: piece.launch(gpu_spans.fill_spans))[0])
         if walk:
@@ -121,7 +122,7 @@ def kernels(given: list[Strand], *, walk: bool = False, ensemble: bool = True) -
             found.append(least(lambda: ways_back.launch(blocks, WARP, piece.given, *room))[0])
         if not ensemble:
             return [*found, 0.0, 0.0]
-        sums = gpu_fold._Piece(sum_batch(given, 0.5 if n > 300 else 0.0), numbers, 0, slot)
+        sums = gpu_fold._Piece(sum_batch(given, 0.5 if n > 300 else 0.0), sizes, numbers, 0, slot)
         found.append(least(lambda: sums.launch(gpu_spans.fill_spans))[0])
 
         def all_of_it() -> None:
@@ -142,38 +143,29 @@ def main() -> None:
     check()
     check_enforced()
     short = strands(1 << 15, 76, 76)
-    shapes = [(gpu_fold._SHORT_WARPS, gpu_fold._SHORT)]
-    if options.sweep:
-        shapes += [(2, 80), (3, 80), (5, 80), (0, 0)]
-    for gpu_fold._SHORT_WARPS, gpu_fold._SHORT in shapes:
-        fill, walk, sums, both = kernels(short, walk=True)
-        print(
-            f"{len(short)} x 76, {gpu_fold._SHORT_WARPS} warps (0: rows in memory): ",
-            end="",
-        )
-        print(
-            f"fill {fill * 1e3:.1f} ms, walk {walk * 1e3:.1f} ms, {len(short) / (fill + walk):,.0f}/s; ",
-            end="",
-        )
-        print(
-            f"sums {sums * 1e3:.1f} ms, probabilities {both * 1e3:.1f} ms, {len(short) / both:,.0f}/s",
-            flush=True,
-        )
-    gpu_fold._SHORT_WARPS, gpu_fold._SHORT = shapes[0]
-    taken, _ = least(lambda: gpu.launch(FOLDS, fold_batch(short)), 2)
-    print(f"whole launch {taken * 1e3:.0f} ms, {len(short) / taken:,.0f}/s", flush=True)
+    kept = gpu_fold._WARPS, gpu_fold._BLOCKS
+    shapes = [kept, (4, 4), (4, 8), (6, 4), (8, 3)] if options.sweep else [kept]
+    for gpu_fold._WARPS, gpu_fold._BLOCKS in shapes:
+        fill, walk, sums, both = (1e3 * seconds for seconds in kernels(short, walk=True))
+        print(f"{len(short)} x 76, {gpu_fold._BLOCKS} blocks of {gpu_fold._WARPS} warps: ", end="")
+        print(f"fill {fill:.1f}, walk {walk:.1f} ms, {1e3 * len(short) / (fill + walk):,.0f}/s; ", end="")
+        print(f"sums {sums:.1f}, probabilities {both:.1f} ms, {1e3 * len(short) / both:,.0f}/s", flush=True)
+    gpu_fold._WARPS, gpu_fold._BLOCKS = kept
+    for many in (short, 4 * short):
+        taken, _ = least(lambda many=many: gpu.launch(FOLDS, fold_batch(many)), 5)
+        print(f"whole launch of {len(many)} {taken * 1e3:.0f} ms, {len(many) / taken:,.0f}/s", flush=True)
     widths = (gpu_fold._LONG_WARPS, 8) if options.sweep else (gpu_fold._LONG_WARPS,)
     for n in (1000, 3000, 10000):
         (long,) = strands(1, n, n)
         for gpu_fold._LONG_WARPS in widths:
             fill, sums, both = (1e3 * seconds for seconds in kernels([long], ensemble=n < 10000))
-            taken, _ = least(lambda long=long: gpu.launch(FOLDS, fold_batch([long])), 2)
+            taken, _ = least(lambda long=long: gpu.launch(FOLDS, fold_batch([long])), 20 if n < 10000 else 3)
             print(f"{n} bases, {gpu_fold._LONG_WARPS} warps: fill {fill:.1f}, sums {sums:.1f} ms, ", end="")
             print(f"and derivatives {both:.1f} ms; least energy {taken * 1e3:.1f} ms", flush=True)
         gpu_fold._LONG_WARPS = widths[0]
         if n < 10000:
             batch = sum_batch([long], 0.5)
-            taken, _ = least(lambda batch=batch: gpu.launch(ENSEMBLES, batch), 2)
+            taken, _ = least(lambda batch=batch: gpu.launch(ENSEMBLES, batch), 5)
             print(f"{n} bases: probabilities {taken * 1e3:.1f} ms", flush=True)
 
 

@@ -137,15 +137,15 @@ def over_gpus(cube: NDArray[Any], blocks: str) -> None:
     image = ImageLayout(columns=columns, rows=rows, bands=bands, dynamic_range=int(cube.max()).bit_length())
     print(f"\n{rows} x {columns} x {bands}, blocks of {blocks}, {len(cuda.gpus)} GPUs", flush=True)
 
-    def pack(device: str) -> bytes:
+    def pack(device: str) -> list[bytes]:
         pieces: list[bytes] = []
         named = {"parameters": preset_parameters(image), "blocks": blocks, "threads": 8, "device": device}
         compress_cube(ArrayCube(cube), pieces.append, **named)
-        return b"".join(pieces)
+        return pieces
 
-    expected, seconds = pack("cpu"), {}
+    expected, seconds = b"".join(pack("cpu")), {}
     for device in ("cuda:0", "cuda:all"):
-        assert pack(device) == expected, "other bytes than those of the CPU"
+        assert b"".join(pack(device)) == expected, "other bytes than those of the CPU"
     # In turns, so that what else the machine does falls on both.
     for _ in range(5):
         for device in ("cuda:0", "cuda:all"):
@@ -158,22 +158,40 @@ def over_gpus(cube: NDArray[Any], blocks: str) -> None:
 
 
 def streams_at_once(cube: NDArray[Any]) -> None:
-    """A plain stream on one GPU, and as many at once as there are GPUs, each made by a thread on its own."""
+    """A plain stream on one GPU, then several at once, each by a thread: on that GPU, and on one each."""
     rows, columns, bands = cube.shape
     image = ImageLayout(columns=columns, rows=rows, bands=bands, dynamic_range=int(cube.max()).bit_length())
     parameters = preset_parameters(image)
-    expected, one = compress(cube, parameters, device="cpu"), 0.0
-    for count in sorted({1, 2, len(cuda.gpus)}):
-        least, names = np.inf, [f"cuda:{number}" for number in range(count)]
-        with ThreadPoolExecutor(count) as pool:
-            for _ in range(6):
-                begun = time.perf_counter()
-                found = list(pool.map(lambda name: compress(cube, parameters, device=name), names))
-                least = min(least, time.perf_counter() - begun)
-                assert all(stream == expected for stream in found), "other bytes than those of the CPU"
-        speed = count * cube.size / least / 1e6
-        one = one or speed
-        print(f"  {count} plain streams at once: host to host {speed:7.0f} MS/s, to one {speed / one:.2f}")
+    expected = compress(cube, parameters, device="cpu")
+    decoder = StreamDecoder(expected)
+    body, entries = memoryview(expected)[decoder.header_bytes :], find_entries(decoder)
+
+    def pack(number: int) -> bytes:
+        return compress(cube, parameters, device=f"cuda:{number}")
+
+    def unpack(number: int) -> NDArray[Any]:
+        return decompress_rows(parameters, body, entries, (number,))
+
+    gpus = len(cuda.gpus)
+    several = [[0], [0, 0], *(list(range(count)) for count in sorted({2, gpus}) if 1 < count <= gpus)]
+    works: tuple[tuple[str, Callable[[int], Any], Callable[[Any], bool]], ...] = (
+        ("compress", pack, lambda found: found == expected),
+        ("decompress", unpack, lambda found: np.array_equal(found, cube)),
+    )
+    for name, work, right in works:
+        one = 0.0
+        for numbers in several:
+            least = np.inf
+            with ThreadPoolExecutor(len(numbers)) as pool:
+                for _ in range(6):
+                    begun = time.perf_counter()
+                    found = list(pool.map(work, numbers))
+                    least = min(least, time.perf_counter() - begun)
+                    assert all(map(right, found)), "other bytes than those of the CPU, or other samples"
+            speed = len(numbers) * cube.size / least / 1e6
+            one = one or speed
+            told = f"{len(numbers)} at once on GPUs {','.join(map(str, sorted(set(numbers))))}"
+            print(f"  {name}, {told}: host to host {speed:7.0f} MS/s, to one {speed / one:.2f}", flush=True)
 
 
 def repeated(shape: tuple[int, int, int]) -> NDArray[np.uint16]:

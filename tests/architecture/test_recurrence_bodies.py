@@ -32,7 +32,7 @@ RECURRENCES = (
 STATEMENTS = (ast.Return, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If)
 EXPRESSIONS = (
     ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Tuple, ast.Name, ast.Constant,
-    ast.Attribute, ast.Subscript, ast.Call,
+    ast.Attribute, ast.Subscript, ast.Call, ast.Starred,
 )  # fmt: skip
 
 

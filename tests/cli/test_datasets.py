@@ -32,8 +32,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "similar": ("similar", "rows.tsv", "--column", "junction", "--at-least", "0.5"),
     "episodes": ("episodes", "events.tsv", "--window", "1:5", "--support", "3"),
     "sharing": ("vdj", "sharing", "rows.tsv", "--subject", "v_call"),
-    "neighbours": ("vdj", "neighbours", "rows.tsv", "rows.tsv", "--model", "human_TRB"),
-    "diversity": ("vdj", "diversity", "rows.tsv", "--subject", "v_call"),
+    "neighbours": ("vdj", "neighbours", "rows.tsv", "rows.tsv", "--model", "human_TRB", "--draws", "3000"),
+    "diversity": ("vdj", "diversity", "rows.tsv", "--subject", "v_call", "--replicates", "5"),
     "cells": ("vdj", "cells", "cells.csv"),
 }
 
@@ -69,7 +69,7 @@ def test_folders_are_read_as_tables(plait: Any, counted: Path, tmp_path: Path) -
         ("vdj", "pgen", "--model", "human_TRB"),
         ("vdj", "scenarios", "--model", "human_TRB", "--best", "2"),
         ("vdj", "sharing", "--subject", "v_call"),
-        ("vdj", "diversity", "--subject", "v_call"),
+        ("vdj", "diversity", "--subject", "v_call", "--replicates", "5"),
         ("similar", "--column", "junction", "--at-least", "0.5"),
     ):
         place = 2 if words[0] == "vdj" else 1

@@ -201,7 +201,8 @@ def test_what_is_wrong_is_told(
         (">a\n0 0.5\n", "line 2: found '0 0.5'"),
         (">a\n1 inf\n", "line 2: found '1 inf'"),
         (">a\n>a\n", "line 2: found '>a', expected a name of its own"),
-        ("\n", "found no reactivities"),
+        ("\n", "found an empty file"),
+        ("# nothing\n", "found no reactivities"),
     ],
 )
 def test_reactivities_that_do_not_fit(

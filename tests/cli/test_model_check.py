@@ -68,6 +68,7 @@ def test_infer(plait: Any, wrong: Path, tmp_path: Path) -> None:
     assert made.v == bundled_model("human_TRB").v
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_study(plait: Any, wrong: Path, tmp_path: Path) -> None:
     rows = simulated_repertoire(60, subjects=["a", "b"], germline="human_trb", seed=1)
     pq.write_table(rows, tmp_path / "rows.parquet")

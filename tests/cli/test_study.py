@@ -15,7 +15,9 @@ from support.repertoires import simulated_repertoire
 
 from plait.formats.atomic import AtomicFile
 from plait.formats.checkpoints import Checkpoint
+from plait.stats import path_fits
 from plait.vdj.convergence import stages
+from plait.vdj.convergence import study as study_run
 
 SUBJECTS = ("ann", "bob", "cyd", "dan")
 MODEL = ("--pi", "2", "--nu", "6", "--sweep-pi", "0,2", "--sweep-nu", "6")
@@ -220,6 +222,61 @@ def test_a_stopped_run_is_resumed_to_the_byte(
     assert dealt == ([] if number is None else [3, 4, 5, 6, 7])
     assert (content(out), facts_of(out)) == (content(whole), facts_of(whole))
     assert not (out / "parts").exists()
+
+
+def test_the_last_stages_are_not_begun_anew(
+    plait: Any, samples: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (*BASE, "--lambdas", 6, "--folds", 2, "--halves", 2, "--cache", whole / "counts")
+    done: list[str] = []
+    most = 1000
+
+    def counted(owner: Any, name: str) -> None:
+        function = getattr(owner, name)
+
+        def called(*given: Any, **named: Any) -> Any:
+            if len(done) == most:
+                raise KeyboardInterrupt
+            done.append(name)
+            return function(*given, **named)
+
+        monkeypatch.setattr(owner, name, called)
+
+    counted(stages.PartWork, "__call__")
+    counted(stages, "public_clonotypes")
+    counted(path_fits, "sum_pieces")
+    once, out = tmp_path / "once", tmp_path / "out"
+    assert plait("vdj", "study", samples, "-o", once, *words).status == 0
+    passes = done.count("sum_pieces")
+    assert done == ["__call__", "public_clonotypes", *["sum_pieces"] * passes] and passes > 8
+    for expected in (["__call__"], ["public_clonotypes"], ["sum_pieces"] * (passes // 2)):
+        done, most = [], len(expected)
+        found = plait("vdj", "study", samples, "-o", out, *words, *(["--resume"] if out.exists() else []))
+        assert (found.status, done) == (130, expected)
+    done, most = [], 1000
+    assert plait("vdj", "study", samples, "-o", out, *words, "--resume").status == 0
+    assert done == ["sum_pieces"] * (passes - passes // 2)
+    tables = [{path.name: path.read_bytes() for path in (one / "tables").iterdir()} for one in (once, out)]
+    assert (tables[0], facts_of(once)) == (tables[1], facts_of(out))
+
+
+def test_a_stage_whose_files_are_gone_is_made_again(
+    plait: Any, samples: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    words = ("vdj", "study", samples, "-o", out, *QUICK, "--cache", whole / "counts")
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(study_run, "_write_statuses", stopped)
+        assert plait(*words).status == 130
+    (out / "sharing.parquet").unlink()
+    next((out / "clonotypes").iterdir()).unlink()
+    assert plait(*words, "--resume").status == 0
+    assert (out / "sharing.parquet").read_bytes() == (whole / "sharing.parquet").read_bytes()
+    assert facts_of(out) == facts_of(whole)
 
 
 def test_what_a_killed_run_had_still_to_remove(

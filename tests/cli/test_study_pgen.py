@@ -21,6 +21,8 @@ from plait.vdj.germline import load_germline
 from plait.vdj.model import GenerationProbability, load_model, write_model
 from plait.vdj.models import PathModel
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 MODEL = "human_TRB"
 BASE = ("--germline", "human_trb", "--device", "cpu", "--pi", "2", "--nu", "8")
 SWEEP = ("--sweep-pi", "2", "--sweep-nu", "2,8")

@@ -179,8 +179,11 @@ def test_stretches_and_waves_of_any_length(data: st.DataObject, parameters: Stre
     there = BandWaves(image, predictor, **plan)
     back = BandWaves(image, predictor, backwards=True, **plan)
     there._lanes = back._lanes = data.draw(st.sampled_from(WIDTHS))
-    there.run(values)
+    # What stands beyond the last band is computed as well, and not used.
+    with np.errstate(over="ignore"):
+        there.run(values)
     np.testing.assert_array_equal(apart(values) + image.middle, expected.reshape(values.shape))
-    back.run(values)
+    with np.errstate(over="ignore"):
+        back.run(values)
     np.testing.assert_array_equal(apart(values), errors.reshape(values.shape))
     np.testing.assert_array_equal(values + image.least, expected.reshape(values.shape))

@@ -19,7 +19,7 @@ from plait.dp.bands import gpu_prediction
 from plait.dp.bands.gpu_prediction import word_prediction
 from plait.dp.bands.prediction import BandPrediction
 from plait.errors import DeviceMemoryError, FormatError, InvalidInput, Unsupported
-from plait.hyperspectral import codec, gpu_codec, streams, writing
+from plait.hyperspectral import codec, streams, writing
 from plait.hyperspectral.codec import Compressor, Entries, StreamDecoder, compress, find_entries
 from plait.hyperspectral.codewords import BodyEnd
 from plait.hyperspectral.containers import SideIndex, _packed_entries
@@ -70,7 +70,7 @@ def made(rows: int, columns: int, bands: int, depth: int, signed: bool) -> tuple
 @pytest.fixture(autouse=True)
 def _few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_prediction, "WARPS", 2)
-    monkeypatch.setattr(gpu_codec, "_MANY_BYTES", 500)
+    monkeypatch.setattr(codec, "_MANY_BYTES", 500)
 
 
 @pytest.mark.parametrize(("shape", "named", "rows"), CASES.values(), ids=CASES)

@@ -16,16 +16,17 @@ pytestmark = [pytest.mark.gpu, pytest.mark.cuda_simulator]
 
 
 @pytest.mark.parametrize(
-    ("source", "shape", "piece"),
+    ("make", "shape", "piece"),
     [
-        (Mrg32k3a(5).skip(3), (300,), 1 << 20),
-        (Mrg32k3a(6), (1000,), 600),
-        (Sobol(2, skip=5, seed=1), (2, 600), 500),
-        (Mt19937(5).skip(700), (6000,), 0),
-        (Mt19937(5), (700,), 0),
+        (lambda: Mrg32k3a(5).skip(3), (300,), 1 << 20),
+        (lambda: Mrg32k3a(6), (1000,), 600),
+        (lambda: Sobol(2, skip=5, seed=1), (2, 600), 500),
+        (lambda: Mt19937(5).skip(700), (6000,), 0),
+        (lambda: Mt19937(5), (700,), 0),
     ],
 )
-def test_numbers(source: Any, shape: tuple[int, ...], piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers(make: Any, shape: tuple[int, ...], piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = make()
     monkeypatch.setattr(gpu_streams, "_PIECE", piece)
     monkeypatch.setattr(gpu_streams, "_BITS", 8)
     monkeypatch.setattr(gpu_streams, "_SPAN", 896)

@@ -214,11 +214,14 @@ def test_misread_nucleotides(seed: int, d: bool, rate: float) -> None:
 def test_misread_nucleotides_of_several_genes(d: bool) -> None:
     """The same compiled, with calls; and without errors, it is what it is without a rate."""
     model = small_model(6, d=d, genes=3, letters=4)
-    reads, v, j = short_reads(model, 6, 2), ["TRXV1*01,TRXV3*01", None], ["TRXJ2*01", None]
+    # The enumeration takes longest, the more so with D.
+    n = 1 if d else 2
+    reads, v, j = short_reads(model, 6, n), ["TRXV1*01,TRXV3*01", None][:n], ["TRXJ2*01", None][:n]
     found, sums = found_in(model, reads, v, j, error_rate=0.1)
-    expected, _, _ = spelled_out(model, [ALL_TEXTS] * 2, ([0, 2], None), ([1], None), (reads, 0.1))
+    given = ([0, 2], None)[:n], ([1], None)[:n]
+    expected, _, _ = spelled_out(model, [ALL_TEXTS] * n, *given, (reads, 0.1))
     assert_alike(found, expected)
-    assert found.errors[0] > 0 and sums.junctions == 2
+    assert found.errors[0] > 0 and sums.junctions == n
     whole = drawn_junctions(model, 7, 20)
     assert_alike(found_in(model, whole, error_rate=0.0)[0], found_in(model, whole)[0])
 

@@ -16,11 +16,11 @@ __all__ = ["FamilyScheduling"]
 #: Beginnings of names of files.
 _FAMILIES = {
     "chain": "matrix|overflow|generation|model_|expectations|scenarios|worked|golden_counts|count|pgen|infer|"
-    "hostile|changed|row_counts|long|explain|sharing|study",
+    "hostile|changed|row_counts|totals|zero_|anchor_|long|explain|sharing|study",
     "cubes": "hsi|ccsds",
-    "intervals": "fold|intervals",
+    "intervals": "fold|intervals|tables_of_results",
     "mapping": "find|fuzz|lookups|map|verification",
-    "pairs": "algebra_schedules|align|gaps|row_sweep|search",
+    "pairs": "algebra_schedules|align|annotat|cuda_long|gaps|row_sweep|search",
 }
 _OF_FAMILY = re.compile(
     "|".join(rf"(?P<{name}>test_(?:{beginnings}))" for name, beginnings in _FAMILIES.items())

@@ -16,12 +16,11 @@ from plait.dp.intervals.loops import (
     LoopWeights,
     Strands,
     allowed,
+    as_stem,
+    entry,
     hairpin_weight,
     inward,
-    inward_row,
     loop_weight,
-    outward,
-    outward_row,
     pair_type,
 )
 from plait.dp.intervals.tables import filled
@@ -105,8 +104,7 @@ def weight_of(
     """Weight of one structure, loop by loop."""
 
     def around(p: int, q: int, column: int) -> Any:
-        row = outward_row(strands, pair_type(weights, strands, p, q, 0), p, q, 0)
-        return outward(weights, row, column)
+        return as_stem(weights, strands, column, p, q, 0)
 
     total = alg.one
     outer = within(pairs, -1, strands.longest)
@@ -116,13 +114,13 @@ def weight_of(
         total = extend(alg, total, rule.outside)
     for i, j in pairs:
         inner = within(pairs, i, j)
-        row = inward_row(strands, pair_type(weights, strands, i, j, 0), i, j, 0)
+        row = inward(strands, pair_type(weights, strands, i, j, 0), i, j, 0)
         if not inner:
             total = extend(alg, total, hairpin_weight(weights, strands, alg, row, i, j, 0))
         elif len(inner) == 1:
             total = extend(alg, total, loop_weight(weights, strands, alg, i, j, *inner[0], 0))
         else:
-            total = extend(alg, total, inward(weights, row, CLOSING))
+            total = extend(alg, total, entry(weights, row + CLOSING))
             for p, q in inner:
                 total = extend(alg, total, around(p, q, STEM))
             for _ in range(j - i - 1 - sum(q - p + 1 for p, q in inner)):
@@ -149,17 +147,16 @@ def cell_by_cell(rule: Any, alg: Any, weights: LoopWeights, strands: Strands) ->
             kind = pair_type(weights, strands, i, j, 0)
             if kind == 0 or not allowed(strands, i, j, 0):
                 continue
-            row = inward_row(strands, kind, i, j, 0)
+            row = inward(strands, kind, i, j, 0)
             value = hairpin_weight(weights, strands, alg, row, i, j, 0)
             for p in range(i + 1, min(i + 32, j - 4)):
                 for q, inner in from_base[p].items():
                     if j - 32 + p - i <= q < j:
                         value = add(value, inner, loop_weight(weights, strands, alg, i, j, p, q, 0))
-            value = add(value, two.get((i + 1, j - 1), alg.zero), inward(weights, row, CLOSING))
+            value = add(value, two.get((i + 1, j - 1), alg.zero), entry(weights, row + CLOSING))
             closed[i, j] = from_base[i][j] = value
-            row = outward_row(strands, kind, i, j, 0)
-            stem[j] = extend(alg, value, outward(weights, row, STEM))
-            behind = extend(alg, outward(weights, row, EXTERIOR), exterior[j + 1])
+            stem[j] = extend(alg, value, as_stem(weights, strands, STEM, i, j, 0))
+            behind = extend(alg, as_stem(weights, strands, EXTERIOR, i, j, 0), exterior[j + 1])
             exterior[i] = add(exterior[i], value, behind)
         single = alg.zero
         for j in range(i, n):

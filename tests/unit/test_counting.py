@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 from support.cases import make_germline
 
+from plait.alphabets import IUPAC_MASK
 from plait.errors import CountOverflow, InvalidInput, Unsupported
-from plait.vdj import STATUSES, PathCounter, PathModel, count_paths
+from plait.vdj import STATUSES, PathCounter, PathModel, calls, count_paths
+from plait.vdj.calls import encode_junctions
 from plait.vdj.germline import load_germline
 
 JUNCTION = "TGTGCCAGCAGTTGGGACTGGTATGAACAGTACTTC"
@@ -95,6 +97,15 @@ def test_wrong_columns(columns: tuple[Any, ...], message: str) -> None:
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         count_paths([JUNCTION], *CALLS, **({"germline": "mouse_trb"} | options))
+
+
+def test_many_letters_have_the_codes_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    column = pa.array([bytes(range(256)), b"TGTNacgu", None, b"", b"TGT\xff"], pa.large_binary())[1:]
+    few = encode_junctions(column)
+    monkeypatch.setattr(calls, "_MANY_LETTERS", 0)
+    many = encode_junctions(column)
+    assert all(map(np.array_equal, few, many))
+    assert many.symbols[:8].tolist() == IUPAC_MASK[list(b"TGTNACGU")].tolist() and many.symbols[-1] == 0
 
 
 def test_no_rows() -> None:

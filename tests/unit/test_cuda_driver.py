@@ -68,10 +68,15 @@ Installs = Callable[..., None]
 
 @pytest.fixture(autouse=True)
 def asked_anew() -> Iterator[None]:
-    """The answer is kept, so it is forgotten around each test."""
-    cuda_driver._probe.cache_clear()
+    """The answers are kept, so they are forgotten around each test."""
+    _forget()
     yield
+    _forget()
+
+
+def _forget() -> None:
     cuda_driver._probe.cache_clear()
+    cuda_driver._libraries.cache_clear()
 
 
 @pytest.fixture
@@ -81,7 +86,7 @@ def install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Installs:
     def have(
         driver: Driver | None, files: bool = True, visible: str | None = None, **versions: str | None
     ) -> None:
-        cuda_driver._probe.cache_clear()
+        _forget()
         monkeypatch.setattr(cuda_driver, "load_driver", lambda: driver)
         monkeypatch.setattr(cuda_driver.sys, "platform", "linux")
         place = tmp_path / "nvidiactl"

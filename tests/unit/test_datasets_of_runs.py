@@ -338,8 +338,7 @@ def _ending(cluster: Scheduler) -> Callable[[DaskExecutor], None]:
     "command",
     [
         "count",
-        "generate",
-        *(pytest.param(one, marks=pytest.mark.slow) for one in ("pgen", "scenarios", "annotate")),
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("generate", "pgen", "scenarios", "annotate")),
     ],
 )
 def test_a_scheduler_is_started_again(

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import kstest
 
 from plait.errors import InvalidInput
 from plait.formats.sorted_runs import text_hash
@@ -58,6 +57,7 @@ def shared(model: Any, rows: pa.Table, selection: Any = "fit", key: str = "cdr3a
 @pytest.mark.parametrize(("selection", "seed"), [(1.0, 1), (0.2, 2)])
 def test_simulated_repertoires(model: Any, selection: float, seed: int) -> None:
     """Numbers within sampling error, the selection factor found again, and nothing more than expected."""
+    scipy = pytest.importorskip("scipy.stats", reason="compared with scipy, which scikit-learn brings")
     rows = simulated(model, selection, seed)
     given_factor = shared(model, rows, selection).expected
     assert given_factor is not None and given_factor.selection_interval is None
@@ -81,7 +81,7 @@ def test_simulated_repertoires(model: Any, selection: float, seed: int) -> None:
     more = np.where(k < len(SIZES), given_factor.chances(pgen, np.minimum(k + 1, len(SIZES)))[1], 0.0)
     often = expected > 1.2
     drawn = more + (p - more) * np.random.default_rng(seed).random(p.size)
-    assert often.sum() > 30 and kstest(drawn[often], "uniform").pvalue > 0.001
+    assert often.sum() > 30 and scipy.kstest(drawn[often], "uniform").pvalue > 0.001
 
 
 def test_what_no_model_makes_is_not_tested(model: Any) -> None:

@@ -158,17 +158,19 @@ def test_logarithms_where_sums_do_not_fit(sequence: str, device: str) -> None:
     codes = [Molecule(codes_checked(sequence, 1))]
     wanted = EnsembleRequest(samples=2, seed=4)
     target = resolve("cpu", 1)
-    sums = _sums(codes, [0], settings(), wanted, target, 0.0)[0]
-    logarithms = _sums(codes, [0], settings(), wanted, resolve(device, 1), None)[0]
-    scaled = _sums(codes, [0], settings(), wanted, target, 0.4)[0]
+
+    def summed(target: Any, scale: float | None) -> Any:
+        return dict(_sums(codes, [0], settings(), wanted, target, scale))[0]
+
+    sums, logarithms, scaled = summed(target, 0.0), summed(resolve(device, 1), None), summed(target, 0.4)
     assert logarithms.logarithm == pytest.approx(sums.logarithm, rel=1e-12)
-    assert scaled.logarithm + 0.4 * len(sequence) == pytest.approx(sums.logarithm, rel=1e-12)
+    assert scaled.logarithm == pytest.approx(sums.logarithm, rel=1e-12)
     for other in (logarithms, scaled):
         assert other.pairs.tolist() == sums.pairs.tolist()
         assert other.probabilities == pytest.approx(sums.probabilities, abs=1e-12)
         assert other.drawn == sums.drawn
     # A scale that makes all sums overflow is noticed.
-    assert not np.isfinite(_sums(codes, [0], settings(), wanted, target, -200.0)[0].logarithm)
+    assert not np.isfinite(summed(target, -200.0).logarithm)
 
 
 def test_long_sequences_are_scaled() -> None:
@@ -367,12 +369,12 @@ def test_drawings_are_whole_xml() -> None:
 
 def written(path: Path, enthalpies: bool = True, **changes: str) -> Path:
     """The parameters that come with plait in ViennaRNA's format; enthalpies are twice the energies."""
-    from plait.folding.parameters import _NUMBERS, _SECTIONS, _SPECIAL
+    from plait.folding.parameters import _NUMBERS, _SHAPES, _SPECIAL
 
     energies = Parameters.standard().energies
     lines = ["## RNAfold parameter file v2.0", "/* a", "comment */"]
-    for name, (section, shape) in _SECTIONS.items():
-        table = energies[name]
+    for name, shape in _SHAPES.items():
+        table, section = energies[name], name.replace("interior", "internal")
         for axis in range(table.ndim if table.ndim == 6 else 0):
             table = np.take(table, range(1, table.shape[axis]), axis)
         for axis, size in enumerate(shape):

@@ -3,14 +3,18 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.checkpoints import Checkpoint
+from plait.formats.checkpoints import Checkpoint, KeptSteps
 from plait.formats.tables import open_table
 
 KEY = {
@@ -55,6 +59,33 @@ def test_encoded_rows_come_back_with_the_columns_asked_for(tmp_path: Path) -> No
             stored = checkpoint.get(index, schema=schema)
             assert stored is not None
             assert stored.equals(rows.select(schema.names))
+
+
+def test_steps_are_made_once(tmp_path: Path) -> None:
+    made: list[int] = []
+
+    def step(number: int) -> Sequence[NDArray[Any]]:
+        made.append(number)
+        return [np.full((2, number), number), np.array([True])]
+
+    for changed, again in ((0, [1, 2, 3]), (0, []), (7, [3])):
+        made.clear()
+        steps = KeptSteps(tmp_path / "s", KEY)
+        for number in (1, 2, 3):
+            given = np.array([number + changed * (number == 3)])
+            found = steps.arrays(partial(step, number), given)
+            assert [array.tolist() for array in found] == [[[number] * number] * 2, [True]]
+            assert found[1].dtype == np.bool_
+        assert steps.facts(lambda: {"a": (1, None, 0.1)}) == {"a": [1, None, 0.1]}
+        assert made == again
+
+
+def test_a_step_that_left_too_little_is_made_again(tmp_path: Path) -> None:
+    for whole, expected in ((True, 1), (True, 1), (False, 2)):
+        steps = KeptSteps(tmp_path / "s", KEY)
+        told = 2 if not whole else 1
+        assert steps.facts(lambda told=told: told, lambda found, whole=whole: whole) == expected  # type: ignore[misc]
+        assert steps.facts(lambda: "next") == "next"
 
 
 def test_any_arrow_program_can_read_a_block(tmp_path: Path) -> None:

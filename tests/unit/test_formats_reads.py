@@ -12,6 +12,7 @@ import pytest
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats import fastq as read_fastq
+from plait.formats.fasta import read_fasta
 from plait.formats.fastq import ReadBlock
 from plait.formats.reads import ReadFiles, join_reads, open_reads, slice_reads
 
@@ -85,6 +86,50 @@ def test_fasta(tmp_path: Path) -> None:
     assert read(path) == [("a", "ACGT", None), ("b", "", None), ("c", "ACNT", None)]
 
 
+#: Records of one line, and what is none or does not look like one.
+PLAIN = (b">%s\nACGTN\n", b">%s x y>z\nacgtnACGTTT\n", b">%s\r\nTTTT\r\n", b">%s\tu v\r\nG\n")
+OTHER = (b">%s\nAC\nGT\n", b">%s\n\n", b">%s\nAC GT\n", b"> %s\nACRYU.\n", b">%s\nAC\n\n\n", b">%s\n")
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_fasta_of_one_line_a_record_is_as_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """In pieces of all sizes, the last line end missing or not, with other records from somewhere on."""
+    rng = np.random.default_rng(seed)
+    kinds = [PLAIN, PLAIN + OTHER][seed % 2]
+    text = b"".join(kinds[rng.integers(len(kinds))] % b"n%d" % k for k in range(rng.integers(1, 40)))
+    text = text if seed % 3 else text.rstrip()
+    path = write(tmp_path, text, "x.fasta")
+    usual = [block for block in read_fasta(path)]
+    wanted = [
+        (name, block.sequence(k).upper().replace(b"U", b"T").replace(b".", b"N").decode(), None)
+        for block in usual
+        for k, name in enumerate(block.names)
+    ]
+    for size in (40, 64, 1 << 20):
+        monkeypatch.setattr("plait.formats.fastq._PIECE_BYTES", size)
+        monkeypatch.setattr("plait.formats.reads._HEAD_BYTES", size)
+        assert read(path) == wanted and counts(path).bases == sum(len(letters) for _, letters, _ in wanted)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (b">b\nAC!T\n", "line 4: found '!' at position 3 of read 'b'"),
+        (b">b x\ry\nACGT\n", "line 3: found a carriage return within a header line"),
+        (b">b\nAC\x01T\n", "line 4: found the byte 0x01 in a sequence"),
+        (b">\nACGT\n", "line 3: found a header without a name"),
+        (b">", "line 3: found a header without a name"),
+    ],
+)
+def test_what_is_wrong_in_fasta_is_told_with_its_place(tmp_path: Path, record: bytes, message: str) -> None:
+    for behind in (b"", b">c\nA\n"):
+        if record != b">" or not behind:
+            with pytest.raises(FormatError, match=message):
+                read(write(tmp_path, b">a x\nACGT\n" + record + behind, "x.fasta"))
+
+
 def test_letters_are_upper_case_with_t_for_u_and_n_for_a_dot(tmp_path: Path) -> None:
     path = write(
         tmp_path, b"@a\nACGTRYSWKMBDHVNU.\n+\n" + b"I" * 17 + b"\n@b\nacgtryswkmbdhvnu.\n+\n" + b"I" * 17
@@ -132,6 +177,18 @@ def test_blocks_hold_as_many_reads_as_asked_for(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("plait.formats.reads._BLOCK_BASES", 3)
     with open_reads([one], block_reads=30) as files:
         assert [len(item.reads) for item in files] == [1] * 100
+
+
+def test_blocks_are_as_they_come_where_no_number_is_asked_for(tmp_path: Path) -> None:
+    """Mates stand beside each other all the same; names are not compared."""
+    text = b"".join(b"@r%d\n%s\n+\n%s\n" % (i % 500, b"ACGTA" * 40, b"IJKLM" * 40) for i in range(6000))
+    one, two = write(tmp_path, text, "1"), write(tmp_path, text.replace(b"A", b"T"), "2")
+    with open_reads([one], block_reads=None) as files:
+        blocks = [item.reads for item in files]
+        assert files.counts[0].reads == 6000 and files.counts[0].duplicate_names == 0
+    assert len(blocks) == 3 and [read for block in blocks for read in reads_of(block)] == read([one])
+    with open_reads([one], [two], block_reads=None) as files:
+        assert [(len(item.reads), len(item.mates or ())) for item in files] == [(6000, 6000)]
 
 
 def test_an_iteration_may_be_left(tmp_path: Path) -> None:

@@ -158,6 +158,29 @@ def test_a_cell_that_would_break_the_table_is_named(
     assert names(tmp_path) == []
 
 
+@pytest.mark.parametrize("suffix", TABLE_SUFFIXES)
+def test_rows_that_were_laid_out_before_are_the_same(tmp_path: Path, suffix: str) -> None:
+    schema = pa.schema([("a", pa.string()), ("b", pa.int64())])
+    batches = [pa.record_batch([[text] * 3, [k] * 3], schema=schema) for k, text in enumerate("xyz")]
+    for ready in (False, True):
+        with open_table(tmp_path / f"{ready}{suffix}", schema, metadata={}) as table:
+            for rows in list(map(table.encoded, batches)) if ready else batches:
+                assert isinstance(rows, pa.RecordBatch) != ready
+                table.write(rows)
+            assert table.rows == 9
+    one, other = (tmp_path / f"{ready}{suffix}" for ready in (False, True))
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_cell_that_was_laid_out_before_is_named_by_its_record(tmp_path: Path) -> None:
+    schema = pa.schema([("a", pa.string())])
+    good, bad = (pa.record_batch([["x", text]], schema=schema) for text in ("y", "a\tb"))
+    with pytest.raises(FormatError) as error, open_table(tmp_path / "t.tsv", schema, metadata={}) as table:
+        for rows in list(map(table.encoded, (good, good, bad))):
+            table.write(rows)
+    assert error.value.record == 5
+
+
 def test_a_comma_inside_a_list_item_is_named(tmp_path: Path) -> None:
     batch = pa.record_batch({"a": ["1", "2"], "b": [["x"], ["y,z"]]})
     with pytest.raises(FormatError) as caught:

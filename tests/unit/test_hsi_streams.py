@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.cubes.origin import origin_path
-from plait.hyperspectral import codec, waves
+from plait.hyperspectral import codec, waves, writing
 from plait.hyperspectral.codec import ResidualStore, compress, decompress
 from plait.hyperspectral.codewords import BodyEnd
 from plait.hyperspectral.containers import BlockGrid, Window, block_parameters, read_container
@@ -314,6 +315,22 @@ def test_a_block_of_one_column_is_predicted_from_columns() -> None:
 
 
 @pytest.mark.interpreted(alone=True)
+@pytest.mark.parametrize("room", [64, 7000, 9 << 20])
+def test_bytes_are_put_together_in_place(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codec, "_MANY_BYTES", 3000)
+    pieces = [bytes([k]) * (k * k) for k in range(0, 256, 7)]
+    for given in ([], pieces, [memoryview(b"".join(pieces))] * 3):
+        made = codec.NewBytes(room)
+        for piece in given:
+            made.write(piece)
+        found = made.take()
+        assert type(found) is bytes and found == b"".join(given) and hash(found) == hash(b"".join(given))
+        del made
+        assert sys.getrefcount(found) <= 2 or not given
+    codec.NewBytes(room).write(pieces[-1])  # Given up.
+
+
+@pytest.mark.interpreted(alone=True)
 def test_residuals_wait_in_a_file_as_in_memory() -> None:
     values = np.random.default_rng(3).integers(0, 4096, (150, 13, 5))
     for most in (0, 1 << 20):
@@ -323,6 +340,18 @@ def test_residuals_wait_in_a_file_as_in_memory() -> None:
         np.testing.assert_array_equal(store.get(0, 5, 11, 99), values[11:99].transpose(2, 0, 1))
         np.testing.assert_array_equal(store.get(1, 4, 60, 80), values[60:80, :, 1:4].transpose(2, 0, 1))
         store.close()
+
+
+def test_blocks_wait_in_files_as_in_memory(cube: NDArray[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for most in (0, 1 << 25):
+        monkeypatch.setattr(writing, "_MOST_BYTES", most)
+        pieces: list[bytes] = []
+        compress_cube(ArrayCube(cube), pieces.append, blocks="rows:40", checksum=True, threads=2)
+        found.append(b"".join(pieces))
+        with open_stream(found[-1]) as opened:
+            assert opened.verify() == ()
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("coder", CODERS)

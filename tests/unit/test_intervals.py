@@ -23,7 +23,7 @@ from support.folding import (
 from plait.devices.target import CpuTarget, ReferenceTarget, interpreted
 from plait.dp.intervals import launches
 from plait.dp.intervals.launches import FoldBatch
-from plait.dp.intervals.loops import _SPECIAL, hairpin_weight, inward_row, pair_type
+from plait.dp.intervals.loops import _SPECIAL, hairpin_weight, inward, pair_type
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor
 from plait.dp.intervals.rows import (
     Candidates,
@@ -186,7 +186,7 @@ def walked(
     return [(i, int(j)) for i, j in enumerate(partners_of(signs.tobytes().decode())) if i < j]
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @pytest.mark.parametrize("seed", range(8))
 def test_the_way_back_weighs_what_was_found(seed: int) -> None:
     sequence = sequence_of(seed, 45, 30)
@@ -228,7 +228,7 @@ def test_hairpins_with_a_weight_of_their_own() -> None:
         for sequence, known in ((hairpin, True), (hairpin.replace("AAA", "AUA", 1), False)):
             strands = strands_of([Strand(codes_of(sequence))], 1, BEST.one)
             last = len(sequence) - 1
-            row = inward_row(strands, pair_type(weights, strands, 0, last, 0), 0, last, 0)
+            row = inward(strands, pair_type(weights, strands, 0, last, 0), 0, last, 0)
             found, other = (
                 hairpin_weight(table, strands, BEST, row, 0, last, 0) for table in (weights, plain_ones)
             )
@@ -246,7 +246,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch, columns: int, several: int) -> Non
 @pytest.mark.parametrize("count", [2, 3])
 def test_parts_of_a_sequence_are_the_whole(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(launches, "_PART_ROWS", 5)
-    size = 64
+    size = 40
     sequence, fold = sequence_of(4, size, size, "AAAAACG"), interpreted(fold_kernel)
     batch = FoldBatch(NearestNeighbor(np.float32(-1), np.float32(0)), BEST, scores(3, size), [])
     found = []

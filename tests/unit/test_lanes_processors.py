@@ -106,7 +106,10 @@ def test_operations_on_other_processors(name: str, tmp_path: Path, repository: P
     assert f"{len(AGAIN)} passed" in found.stdout
 
 
-@pytest.mark.parametrize("name", PROCESSORS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[] if n in ("ssse3", "avx512vbmi") else [pytest.mark.slow]) for n in PROCESSORS],
+)
 def test_instructions_follow_the_settings(name: str, tmp_path: Path) -> None:
     processor, environment = PROCESSORS[name], settings(name, tmp_path)
     program = tmp_path / "program.py"

@@ -6,6 +6,7 @@ import math
 import sys
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import false_discovery_control, fisher_exact
 
 from plait.errors import InvalidInput, Unsupported
 from plait.vdj import SharingSettings, sharing
@@ -62,9 +62,14 @@ def test_measures_are_as_defined(counts: list[list[int]]) -> None:
         assert row["jaccard_at_depth"] == pytest.approx(shared / (kept[a].sum() + kept[b].sum() - shared))
 
 
+def scipy_stats() -> Any:
+    # Its import takes as long as a tenth of those of all tests.
+    return pytest.importorskip("scipy.stats", reason="compared with SciPy, which scikit-learn brings")
+
+
 @given(a=st.integers(0, 9), b=st.integers(0, 12), more=st.tuples(st.integers(0, 9), st.integers(0, 9)))
 def test_fisher_against_scipy(a: int, b: int, more: tuple[int, int]) -> None:
-    expected = fisher_exact([[a, b], [more[0], more[1]]]).pvalue
+    expected = scipy_stats().fisher_exact([[a, b], [more[0], more[1]]]).pvalue
     assert fisher_p(a, b, (a + more[0], b + more[1])) == pytest.approx(expected, rel=1e-9)
 
 
@@ -84,14 +89,14 @@ def test_conditions() -> None:
     tested = [row for row in told if row["p_condition"] is not None]
     assert len(tested) == 4
     p = [
-        fisher_exact(
+        scipy_stats().fisher_exact(
             [[row["subjects_ill"], row["subjects_well"]], [3 - row["subjects_ill"], 3 - row["subjects_well"]]]
         )
         for row in tested
     ]
     assert [row["p_condition"] for row in tested] == pytest.approx([one.pvalue for one in p])
     assert [row["q_condition"] for row in tested] == pytest.approx(
-        false_discovery_control([one.pvalue for one in p]).tolist()
+        scipy_stats().false_discovery_control([one.pvalue for one in p]).tolist()
     )
     assert math.isclose(min(row["p_condition"] for row in tested), 0.1)
 

@@ -23,6 +23,8 @@ from plait.vdj.convergence.settings import StudySettings
 from plait.vdj.model import JunctionSampler, load_model
 from plait.vdj.repertoires.expected import KNOWN, ClonotypeGeneration
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 SUBJECTS = ("a", "b", "c", "d")
 DRAWN = 600
 
@@ -120,7 +122,7 @@ def test_tables_are_those_of_sharing(rows: pa.Table, model: Any, tmp_path: Path,
     direct = sharing(
         rows.rename_columns(["junction", "v_call", "j_call", "subject_id"]),
         settings=SharingSettings(key=key, list_subjects=True),
-        generation=GenerationSettings(model=model, device="cpu"),
+        generation=GenerationSettings(model=model, draws=20_000, device="cpu"),
         overlap_depth=0,
     )
     names = [*ClonotypeKey.named(key).columns, "subjects", "subject_ids", "pgen", "p_sharing", "q_sharing"]

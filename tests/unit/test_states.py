@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.states import accepted, all_paths, random_graph, random_model
 
-from plait.devices.target import interpreted
+from plait.devices.target import CpuTarget, interpreted
 from plait.errors import FormatError, InvalidInput
 from plait.lang.lanes import lanes_of
 from plait.states import (
@@ -71,16 +71,21 @@ def test_lanes_blocks_and_definitions_agree(monkeypatch: pytest.MonkeyPatch) -> 
     symbols = rng.integers(4, size=60)
     found, log, number = decode(model, symbols), likelihood(model, symbols), paths(model, symbols)
     monkeypatch.setattr(decoding, "_HELD", 16 * 8 * 7)
-    for lanes in (decoding.host_lanes, lambda bits: lanes_of(1)):
-        monkeypatch.setattr(decoding, "host_lanes", lanes)
-        again = decode(model, symbols)
-        assert again.score == found.score and np.array_equal(again.path, found.path)
-        assert likelihood(model, symbols) == log and paths(model, symbols) == number
-    monkeypatch.setattr(decoding, "sweep_states", interpreted(decoding.sweep_states))
-    monkeypatch.setattr(decoding, "trace_states", interpreted(decoding.trace_states))
-    again = decode(model, symbols)
-    assert again.score == found.score and np.array_equal(again.path, found.path)
-    assert likelihood(model, symbols) == pytest.approx(log, rel=1e-14)
+    for lanes, run in (
+        (lanes_of, lambda own: own),
+        (lanes_of, interpreted),
+        (lambda _: lanes_of(1), interpreted),
+    ):
+        monkeypatch.setattr(decoding, "lanes_of", lanes)
+        kernels = [run(getattr(decoding, name)) for name in ("sweep_states", "trace_states")]
+        batch = decoding._batch(model, [symbols, symbols[:33], symbols[:1]], decoding._BEST)
+        alone, shorter, first = decoding._decode_groups(*kernels, batch, CpuTarget(1))
+        assert alone.score == found.score and np.array_equal(alone.path, found.path)
+        assert np.array_equal(shorter.path, decode(model, symbols[:33]).path) and first.path.size == 1
+        batch = decoding._batch(model, [symbols, symbols[:33]], decoding._SUM)
+        assert decoding._sum_groups(kernels[0], batch, CpuTarget(1))[0] == pytest.approx(log, rel=1e-14)
+    monkeypatch.setattr(decoding, "sweep_states", kernels[0])
+    assert paths(model, symbols) == number
 
 
 def test_what_is_too_improbable_for_numbers_is_told_by_logarithms() -> None:
@@ -279,18 +284,16 @@ def test_sequences_that_cannot_be() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
-@given(seeds, st.integers(1, 9), st.integers(1, 30), st.sampled_from([0.0, 0.5]), st.sampled_from([0, 32]))
+@given(seeds, st.integers(1, 9), st.integers(1, 30), st.sampled_from([0.0, 0.5]))
 def test_each_of_many_sequences_is_found_as_alone(
-    device: str, seed: int, states: int, count: int, zeros: float, few: int
+    device: str, seed: int, states: int, count: int, zeros: float
 ) -> None:
     rng = np.random.default_rng(seed)
     model = random_model(rng, states, 3, zeros=zeros)
     # Symbols, names and logarithms in one batch; frames of none.
     sequences: list[object] = [rng.integers(3, size=n).tolist() for n in rng.integers(0, 9, count)]
     sequences += ["0120", np.log(rng.random((4, states))), np.full((2, states), -math.inf)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding, "_FEW", few)
-        found = decode_each(model, sequences, device=device, threads=1)  # type: ignore[arg-type]
+    found = decode_each(model, sequences, device=device, threads=1)  # type: ignore[arg-type]
     logs = likelihood_each(model, sequences, device=device, threads=2)  # type: ignore[arg-type]
     for one, own, log in zip(sequences, found, logs, strict=True):
         alone = decode(model, one)  # type: ignore[arg-type]

@@ -17,7 +17,6 @@ from support.study_folder import write_study_folder, write_table
 from plait.reports.figure import (
     GROUP_COLOURS,
     LEVELS,
-    SEQUENCE,
     THEMES,
     StudyFigure,
     gene_order,
@@ -227,7 +226,7 @@ def test_colours_stand_out(theme: str) -> None:
     marks = [*GROUP_COLOURS.values(), *LEVELS, "$alone", "$shared"]
     for mark in marks:
         assert contrast(colours[mark[1:]], colours["paper"]) >= 3
-    amounts = [brightness(colours[name[1:]]) for name in SEQUENCE]
+    amounts = [brightness(colours[f"sequence{k}"]) for k in range(7)]
     steps = [b - a for a, b in pairwise(amounts)]
     assert all(step > 0 for step in steps) or all(step < 0 for step in steps)
 

@@ -20,7 +20,7 @@ from plait.dp.chain.sample import FIELDS
 from plait.reports.count_text import count_text
 from plait.reports.model_text import pgen_text
 from plait.run.rows import FinishedRun
-from plait.vdj.calls import _furthest
+from plait.vdj.calls import _furthest, ends_of
 from plait.vdj.count_files import CountSummary, count_files
 from plait.vdj.counting import PathCounter
 from plait.vdj.germline import GermlineSet, load_germline
@@ -254,4 +254,4 @@ def test_blocks_and_resumed_runs_tell_the_same(tmp_path: Path) -> None:
 def test_the_furthest_match_stands_beside_the_text(ends: list[str], text: str) -> None:
     begun = {end[:n] for end in ends for n in range(len(end) + 1)}
     matched = [n for n in range(1, len(text) + 1) if text[:n] in begun]
-    assert _furthest(text, sorted(set(ends))) == max(matched, default=0)
+    assert _furthest(text, ends_of(ends, ())[0]) == max(matched, default=0)

@@ -192,6 +192,7 @@ def fold(
     """
     from plait.folding.files import FoldRequest, fold_file
     from plait.folding.inputs import survey
+    from plait.reports.plain_text import plural
     from plait.settings import thread_count
 
     _check_counts(samples=samples, seed=seed, most=most)
@@ -205,9 +206,9 @@ def fold(
     with files_of([sequences]) as (path,), RowProgress("folding", "sequences") as progress:
         inputs = known.inputs(path, shape.shape)
         workers = max(threads or thread_count(), 1)
-        found = survey(inputs, settings, ensemble=request.ensemble, threads=workers)
-        if found.note:
-            say(found.note)
+        count, note = survey(inputs, settings, ensemble=request.ensemble, threads=workers)
+        if note:
+            say(note)
         done = fold_file(
             inputs,
             output,
@@ -217,15 +218,14 @@ def fold(
             pairs=pairs,
             drawings=plot,
             threads=threads,
-            each=max(workers // max(found.sequences, 1), 1),
+            each=max(workers // max(count, 1), 1),
             device=device,
             progress=progress,
         )
     if done.cut:
-        say(
-            f"{_counted(done.cut)} with more suboptimal structures: the best {most:,} are written; see --most"
-        )
-    told = f"{_counted(done.sequences)} in {work_time() - start:.2f} s"
+        told = f"{plural(done.cut, 'sequence')} with more suboptimal structures"
+        say(f"{told}: the best {most:,} are written; see --most")
+    told = f"{plural(done.sequences, 'sequence')} in {work_time() - start:.2f} s"
     say(f"{told}; {settings.model.parameters.name}, {settings.model.temperature:g} degrees")
 
 
@@ -233,10 +233,6 @@ def _check_counts(**counts: int) -> None:
     for name, value in counts.items():
         if value < (least := int(name == "most")):
             raise InvalidInput(f"--{name}", found=value, expected=f"a whole number of at least {least}")
-
-
-def _counted(sequences: int) -> str:
-    return f"{sequences:,} sequence{'s' if sequences != 1 else ''}"
 
 
 @app.command
@@ -266,9 +262,7 @@ def eval(
             if name is not None:
                 print(f">{name}")
             for loop in loops:
-                places = [] if loop.closing is None else [loop.closing]
-                told = " ".join(
-                    f"{sequence[i]}{i + 1}-{sequence[j]}{j + 1}" for i, j in [*places, *loop.inner]
-                )
+                pairs = loop.inner if loop.closing is None else [loop.closing, *loop.inner]
+                told = " ".join(f"{sequence[i]}{i + 1}-{sequence[j]}{j + 1}" for i, j in pairs)
                 print(f"{loop.kind:<10} {loop.energy:8.2f}  {told}".rstrip())
             print(f"{structure} ({sum(loop.energy for loop in loops):6.2f})")

@@ -296,14 +296,19 @@ def _part(
 ) -> Any:
     """Memory of a name, made anew only if it is too small; at least one element."""
     wanted = (shape,) if isinstance(shape, int) else tuple(shape)
+    whole, part = arrays.get(name, (None, None))
+    # To cut and shape an array on a device takes as long as to launch several kernels.
+    if part is not None and part.shape == wanted and part.dtype == np.dtype(dtype):
+        return part
     size = int(np.prod(wanted, dtype=np.int64))
-    found = arrays.get(name)
-    if found is None or found.dtype != np.dtype(dtype) or found.size < size:
+    if whole is None or whole.dtype != np.dtype(dtype) or whole.size < size:
         # The old one is given back first: both may not fit.
         arrays.pop(name, None)
-        del found
-        found = arrays[name] = make(max(size, 1))
-    return found[:size].reshape(wanted)
+        del whole, part
+        whole = make(max(size, 1))
+    part = whole[:size].reshape(wanted)
+    arrays[name] = whole, part
+    return part
 
 
 class SlotArrays(Slot):

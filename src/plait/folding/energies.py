@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,8 @@ from plait.dp.intervals.loops import (
 )
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor
 from plait.errors import Unsupported
+from plait.folding.parameters import GAS_CONSTANT, KELVIN, NEVER, PAIRS, STANDARD, Parameters, codes_of
 from plait.folding.parameters import LETTERS as BASES
-from plait.folding.parameters import NEVER, PAIRS, STANDARD, Parameters, codes_of, thermal_energy, whole
 from plait.lang.algebras import LOG_SUM, PROBABILITY, SaturatingMaxPlus
 
 _Table = NDArray[np.float64]
@@ -47,15 +47,14 @@ Meaning = Literal["scores", "wide scores", "sums", "logarithms"]
 _ALGEBRAS: Final = {"scores": SCORES, "wide scores": WIDE_SCORES, "sums": SUMS, "logarithms": LOGARITHMS}
 
 
-@dataclass(frozen=True, eq=False)
-class Weighing:
+class Weighing(NamedTuple):
     """What loops weigh in an algebra, and an unpaired base elsewhere.
 
     `value` is the weight of some energies, of loops of so many bases.
     """
 
-    algebra: Any
     rule: NearestNeighbor
+    algebra: Any
     loops: LoopWeights
     value: Callable[..., Any]
 
@@ -88,7 +87,7 @@ class Model:
     @property
     def thermal_energy(self) -> float:
         """RT, in hundredths of kcal/mol."""
-        return thermal_energy(self.temperature)
+        return (self.temperature + KELVIN) * GAS_CONSTANT / 10
 
 
 @functools.lru_cache(maxsize=8)
@@ -115,9 +114,9 @@ def weigh(model: Model, meaning: Meaning, longest: int, scale: float = 0.0) -> W
     pairs = zip(loops[1:], bases[1:], strict=True)
     weights = [np.ascontiguousarray(value(energy, count)) for energy, count in pairs]
     numbers = [value(energy, count)[()] for energy, count in zip(rule, of_rule, strict=True)]
-    tables = LoopTables(loops.pair_types, *weights)
-    packed = tables.packed([codes_of(loop.encode()).tolist() for loop in specials])
-    return Weighing(_ALGEBRAS[meaning], NearestNeighbor(*numbers), packed, value)
+    hairpins = [codes_of(loop.encode()).tolist() for loop in specials]
+    packed = LoopTables(loops.pair_types, *weights).packed(hairpins)
+    return Weighing(NearestNeighbor(*numbers), _ALGEBRAS[meaning], packed, value)
 
 
 def _bases(longest: int, specials: list[str]) -> tuple[NearestNeighbor, LoopTables]:
@@ -142,17 +141,13 @@ def _energies(
     parameters: Parameters, dangles: int, scores: bool, longest: int, specials: list[str]
 ) -> tuple[tuple[Any, Any], LoopTables]:
     """Energies in the place of weights; whole numbers, and no dangling base above zero, for scores."""
-    found = {
-        name: whole(table) if scores and name != "lxc" else table
-        for name, table in parameters.energies.items()
-    }
+    whole: Callable[[Any], Any] = np.trunc if scores else np.asarray
+    found = {name: whole(table) for name, table in parameters.energies.items()}
     for name in ("mismatch_multi", "mismatch_exterior", "dangle5", "dangle3"):
         found[name] = np.minimum(found[name], 0) if scores else smoothed(found[name])
     sizes = np.arange(_MOST + 1, longest + 1) / _MOST
-    longer = found["lxc"] * np.log(sizes)
-    hairpin = np.concatenate(
-        [found["hairpin"], found["hairpin"][_MOST] + (whole(longer) if scores else longer)]
-    )
+    longer = whole(parameters.energies["lxc"] * np.log(sizes))
+    hairpin = np.concatenate([found["hairpin"], found["hairpin"][_MOST] + longer])
     special = [parameters.special[loop] for loop in specials]
     tables = LoopTables(
         pair_types=_pair_types(),
@@ -164,9 +159,9 @@ def _energies(
         one_one=found["int11"],
         one_two=found["int21"],
         two_two=found["int22"],
-        inward=_inward(found, dangles),
-        outward=_outward(found, dangles),
-        special=np.array([NEVER, *(whole(special) if scores else special)]),
+        inward=_ends(found, dangles, within=True),
+        outward=_ends(found, dangles, within=False),
+        special=np.array([NEVER, *whole(special)]),
     )
     return (found["multi_unpaired"], np.float64(0)), tables
 
@@ -194,25 +189,25 @@ def _stem_ends(found: Mapping[str, _Table], mismatch: str, dangles: int) -> _Tab
     return ends + _end_penalty(found)
 
 
-def _inward(found: Mapping[str, _Table], dangles: int) -> _Table:
+def _ends(found: Mapping[str, _Table], dangles: int, *, within: bool) -> _Table:
+    """What a pair adds to the loop within or around it."""
     tables = np.zeros((TYPES, LETTERS, LETTERS, 6))
     for column, name in ((GENERIC, "interior"), (ONE_SIDED, "interior_1n"), (TWO_THREE, "interior_23")):
-        tables[:, :BEYOND, :BEYOND, column] = found[f"mismatch_{name}"]
-    tables[:, :BEYOND, :BEYOND, HAIRPIN] = found["mismatch_hairpin"]
+        mismatches = found[f"mismatch_{name}"]
+        tables[:, :BEYOND, :BEYOND, column] = mismatches if within else _from_behind(mismatches)
     tables[..., BULGE] = _end_penalty(found)
-    # Seen from within, the closing pair is a stem like the others.
-    stems = _stem_ends(found, "mismatch_multi", dangles)[REVERSED].swapaxes(1, 2)
-    tables[..., CLOSING] = found["multi_closing"] + found["multi_stem"] + stems
+    stems = _stem_ends(found, "mismatch_multi", dangles)
+    if within:
+        tables[:, :BEYOND, :BEYOND, HAIRPIN] = found["mismatch_hairpin"]
+        # Seen from within, the closing pair is a stem like the others.
+        tables[..., CLOSING] = found["multi_closing"] + found["multi_stem"] + _from_behind(stems)
+    else:
+        tables[..., STEM] = found["multi_stem"] + stems
+        tables[..., EXTERIOR] = _stem_ends(found, "mismatch_exterior", dangles)
     tables[0] = NEVER
     return tables.reshape(-1, 6)
 
 
-def _outward(found: Mapping[str, _Table], dangles: int) -> _Table:
-    tables = np.zeros((TYPES, LETTERS, LETTERS, 6))
-    for column, name in ((GENERIC, "interior"), (ONE_SIDED, "interior_1n"), (TWO_THREE, "interior_23")):
-        tables[:, :BEYOND, :BEYOND, column] = found[f"mismatch_{name}"][REVERSED].swapaxes(1, 2)
-    tables[..., BULGE] = _end_penalty(found)
-    tables[..., STEM] = found["multi_stem"] + _stem_ends(found, "mismatch_multi", dangles)
-    tables[..., EXTERIOR] = _stem_ends(found, "mismatch_exterior", dangles)
-    tables[0] = NEVER
-    return tables.reshape(-1, 6)
+def _from_behind(table: _Table) -> _Table:
+    """A table by type and two letters, of pairs that are seen from their other side."""
+    return table[REVERSED].swapaxes(1, 2)

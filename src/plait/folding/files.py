@@ -240,8 +240,8 @@ def _drawings(row: Mapping[str, Any], found: Ensemble, settings: FoldSettings) -
     }
     model = settings.model
     made = f"plait {__version__}; {model.parameters.name}, {model.temperature:g} degrees"
-    lines = [drawn.sequence, f"{drawn.structure} ({row['energy']:.2f}) least energy"]
-    lines.append(f"{found.centroid()[0]} centroid")
+    least = f"{drawn.structure} ({row['energy']:.2f}) least energy"
+    lines = [drawn.sequence, least, f"{found.centroid()[0]} centroid"]
     return {
         ".svg": structure_svg(drawn),
         "_pairs.svg": dots_svg(drawn),

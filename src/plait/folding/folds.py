@@ -14,9 +14,9 @@ from plait.devices.target import Target, free_bytes, resolve
 from plait.dp.intervals.launches import (
     ENSEMBLES,
     FOLDS,
+    Best,
     EnsembleBatch,
     FoldBatch,
-    Folded,
     Summed,
     bytes_needed,
 )
@@ -27,13 +27,7 @@ from plait.errors import InvalidInput, Unsupported
 from plait.folding.constraints import Molecule, Restraints, check_pairs, molecule_of
 from plait.folding.energies import SCORES, Meaning, Model, Weighing, weigh
 from plait.folding.parameters import Parameters, codes_of
-from plait.folding.structures import (
-    PairTable,
-    brackets,
-    described,
-    most_expected_accuracy,
-    partners_of,
-)
+from plait.folding.structures import PairTable, brackets, described, most_expected_accuracy, partners_of
 from plait.types import Tabular
 
 #: The longest sequence that can be folded.
@@ -91,7 +85,10 @@ class Folds(Tabular):
         return len(self.structures)
 
     def _table(self, rows: int | None) -> Any:
-        return _structure_table(self, rows)
+        import pyarrow as pa
+
+        structures = pa.array(self.structures[:rows], pa.string())
+        return pa.table({"structure": structures, "energy": self.energies[:rows]})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -204,10 +201,8 @@ def mfe(
     """
     settings = settings or FoldSettings()
     found = _folded(molecules_of(sequences, settings, restraints), settings, resolve(device, threads))
-    return Folds(
-        [one.structure for one in found],
-        np.array([energy_of(one.score) for one in found], np.float64),
-    )
+    energies = np.array([energy_of(one.score) for one in found], np.float64)
+    return Folds([one.structure for one in found], energies)
 
 
 def partition(
@@ -355,7 +350,7 @@ def suboptimal(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Suboptimals(Tabular):
+class Suboptimals(Folds):
     """Structures of nearly the least energy; `to_arrow` has the columns structure and energy.
 
     Parameters
@@ -368,22 +363,7 @@ class Suboptimals(Tabular):
         Whether these are all.
     """
 
-    structures: list[str]
-    energies: NDArray[np.float64]
     complete: bool
-
-    def __len__(self) -> int:
-        return len(self.structures)
-
-    def _table(self, rows: int | None) -> Any:
-        return _structure_table(self, rows)
-
-
-def _structure_table(found: Folds | Suboptimals, rows: int | None) -> Any:
-    import pyarrow as pa
-
-    structures = pa.array(found.structures[:rows], pa.string())
-    return pa.table({"structure": structures, "energy": found.energies[:rows]})
 
 
 def suboptimals_of(
@@ -395,8 +375,7 @@ def suboptimals_of(
         weighing = weigh(settings.model, meaning, _table_size(molecules))
         strands = [strand_of(molecules[k], weighing, _FORCED) for k in numbers]
         below = float(round(100 * within))
-        batch = SuboptimalBatch(weighing.rule, weighing.algebra, weighing.loops, strands, below, most)
-        launched = target.launch(SUBOPTIMALS, batch)
+        launched = target.launch(SUBOPTIMALS, SuboptimalBatch(*weighing[:3], strands, below, most))
         for k, one in zip(numbers, launched, strict=True):
             energies = (0.0 - (one.scores - _FORCED * molecules[k].forced_bases)) / 100
             structures = [row.tobytes().decode() for row in one.structures]
@@ -473,18 +452,24 @@ def molecules_of(
     return found
 
 
+class Folded(NamedTuple):
+    """Best score, and a structure that has it, in brackets."""
+
+    score: float
+    structure: str
+
+
 def fold_molecules(molecules: Sequence[Molecule], settings: FoldSettings, target: Target) -> list[Folded]:
     """Best scores and structures of sequences; a score is -inf if not all forced bases can pair."""
-    found: dict[int, Folded] = {}
+    found: dict[int, Best] = {}
     for meaning, numbers in _by_meaning(molecules):
         weighing = weigh(settings.model, meaning, _table_size(molecules))
         strands = [strand_of(molecules[k], weighing, _FORCED) for k in numbers]
-        batch = FoldBatch(weighing.rule, weighing.algebra, weighing.loops, strands)
-        launched = target.launch(FOLDS, batch)
+        launched = target.launch(FOLDS, FoldBatch(*weighing[:3], strands))
         found.update(zip(numbers, launched, strict=True))
-    scores = [found[k].score - _FORCED * one.forced_bases for k, one in enumerate(molecules)]
+    scores = [found[k][0] - _FORCED * one.forced_bases for k, one in enumerate(molecules)]
     met = [score if score > -_FORCED / 2 else -math.inf for score in scores]
-    return [found[k]._replace(score=score) for k, score in enumerate(met)]
+    return [Folded(score, found[k][1]) for k, score in enumerate(met)]
 
 
 def _by_meaning(molecules: Sequence[Molecule]) -> Iterator[tuple[Meaning, list[int]]]:
@@ -523,20 +508,15 @@ def sum_molecules(
         _scale(found.score / thermal, one.codes.size) if one.forced is None else math.inf
         for found, one in zip(best, molecules, strict=True)
     ]
-    found: dict[int, tuple[Summed, float]] = {}
+    found: dict[int, Summed] = {}
     for scale in sorted({*scales} - {math.inf}):
         numbers = [k for k, mine in enumerate(scales) if mine == scale]
-        for k, summed in zip(
-            numbers, _sums(molecules, numbers, settings, wanted, target, scale), strict=True
-        ):
-            found[k] = summed, scale
-    unfit = [k for k in range(len(molecules)) if k not in found or not _fits(found[k][0])]
-    for k, summed in zip(unfit, _sums(molecules, unfit, settings, wanted, target, None), strict=True):
-        found[k] = summed, 0.0
+        found.update(_sums(molecules, numbers, settings, wanted, target, scale))
+    unfit = [k for k in range(len(molecules)) if k not in found or not _fits(found[k])]
+    found.update(_sums(molecules, unfit, settings, wanted, target, None))
     ensembles = []
     for k, one in enumerate(best):
-        summed, scale = found[k]
-        logarithm = summed.logarithm + scale * molecules[k].codes.size
+        summed, logarithm = found[k], found[k].logarithm
         ensembles.append(
             Ensemble(
                 structure=one.structure,
@@ -566,30 +546,20 @@ def _sums(
     wanted: EnsembleRequest,
     target: Target,
     scale: float | None,
-) -> list[Summed]:
-    """Sums of some sequences, in logarithms if there is no scale."""
+) -> Iterator[tuple[int, Summed]]:
+    """Sums of some sequences by their numbers, in logarithms if there is no scale."""
     if not numbers:
-        return []
-    weighing = weigh(
-        settings.model, "logarithms" if scale is None else "sums", _table_size(molecules), scale or 0.0
-    )
+        return
+    meaning: Meaning = "logarithms" if scale is None else "sums"
+    weighing = weigh(settings.model, meaning, _table_size(molecules), scale or 0.0)
     forced = [_forced_logarithm(molecules[k], settings, target) for k in numbers]
     strands = [strand_of(molecules[k], weighing, more) for k, more in zip(numbers, forced, strict=True)]
     shares = [list(_shares(wanted, k, molecules[k].codes.size, scale is None)) for k in numbers]
-    batch = EnsembleBatch(
-        weighing.rule,
-        weighing.algebra,
-        weighing.loops,
-        strands,
-        scale is None,
-        wanted.probabilities,
-        shares,  # type: ignore[arg-type]
-    )
+    batch = EnsembleBatch(*weighing[:3], strands, scale is None, wanted.probabilities, shares)
     found = target.launch(ENSEMBLES, batch)
-    return [
-        one._replace(logarithm=one.logarithm - more * molecules[k].forced_bases)
-        for k, more, one in zip(numbers, forced, found, strict=True)
-    ]
+    for k, more, one in zip(numbers, forced, found, strict=True):
+        scaled = (scale or 0.0) * molecules[k].codes.size - more * molecules[k].forced_bases
+        yield k, one._replace(logarithm=one.logarithm + scaled)
 
 
 def _forced_logarithm(molecule: Molecule, settings: FoldSettings, target: Target) -> float:

@@ -24,14 +24,7 @@ from plait.folding.constraints import (
     reactivities_of,
     read_reactivities,
 )
-from plait.folding.folds import (
-    LONGEST,
-    FoldSettings,
-    Loop,
-    check_memory,
-    codes_checked,
-    loops_of,
-)
+from plait.folding.folds import LONGEST, FoldSettings, Loop, check_memory, codes_checked, loops_of
 from plait.formats.compression import ByteSource
 from plait.formats.fasta import first_text, read_fasta, sequence_file_kind, shown_start
 
@@ -122,15 +115,10 @@ class Inputs:
         of = "" if records.names is None else f" of {records.name(k)}"
         try:
             codes = codes_checked(records.sequences[k], k + 1)
-        except InvalidInput as wrong:
-            raise FormatError(
-                self.path, line=records.lines[k], found=f"{wrong.found}{of}", expected=wrong.expected
-            ) from None
-        known = Restraints(given.text if given else None, self.reactivities_of(records.name(k), codes))
-        try:
+            known = Restraints(given.text if given else None, self.reactivities_of(records.name(k), codes))
             return molecule_of(codes, known, settings)
         except InvalidInput as wrong:
-            raise self.unfit(records, k, f"{wrong.found}{of}", wrong.expected) from None
+            raise self.unfit(records, k, f"{wrong.found}{of}", wrong.expected, wrong.what) from None
 
     def reactivities_of(self, name: str | None, codes: NDArray[np.int8]) -> NDArray[np.float64] | None:
         """Reactivities of a sequence, if there are any; FormatError if they are not of it."""
@@ -150,9 +138,11 @@ class Inputs:
                 expected = f"a sequence of {self.path}"
                 raise FormatError(self.shape, line=told.line, found=repr(name), expected=expected)
 
-    def unfit(self, records: Records, k: int, found: str, expected: str) -> FormatError:
-        """What is wrong with a constraint."""
-        given = records.constraints[k] if records.constraints is not None else None
+    def unfit(
+        self, records: Records, k: int, found: str, expected: str, what: str = "constraint"
+    ) -> FormatError:
+        """What is wrong with a constraint, or else with its sequence."""
+        given = records.constraints[k] if records.constraints is not None and what == "constraint" else None
         path, line = (given.path, given.line) if given else (self.path, records.lines[k])
         return FormatError(path, line=line, found=found, expected=expected)
 
@@ -167,25 +157,11 @@ def _with_constraints(records: Records, path: _Path) -> Records:
     return records._replace(sequences=[sequence for sequence, _ in apart], constraints=given)
 
 
-class Survey(NamedTuple):
-    """A file of sequences: how many, the bases of the longest, and bytes of memory that are needed."""
-
-    sequences: int
-    longest: int
-    bytes_needed: int
-
-    @property
-    def note(self) -> str | None:
-        """What is said before a run that needs much memory."""
-        if self.bytes_needed < _MUCH:
-            return None
-        return f"up to {self.longest:,} bases: needs {self.bytes_needed / 2**20:,.0f} MiB of memory"
-
-
-def survey(inputs: Inputs, settings: FoldSettings, *, ensemble: bool, threads: int) -> Survey:
+def survey(inputs: Inputs, settings: FoldSettings, *, ensemble: bool, threads: int) -> tuple[int, str | None]:
     """Look through all that is to be folded, so that nothing is written if something is wrong with it.
 
-    FormatError says what and where; Unsupported if there is too little memory.
+    How many sequences there are, and what is said before a run that needs much memory. FormatError says what
+    is wrong where; Unsupported if there is too little memory.
     """
     longest: list[int] = []
     count = 0
@@ -198,7 +174,8 @@ def survey(inputs: Inputs, settings: FoldSettings, *, ensemble: bool, threads: i
             names.update(records.name(k) for k in range(len(sizes)))
     inputs.check_names(names, count)
     need = check_memory(f"{inputs.path}: a sequence", longest, ensemble=ensemble or settings.enforce)
-    return Survey(count, longest[0] if longest else 0, need)
+    told = f"up to {max(longest, default=0):,} bases: needs {need / 2**20:,.0f} MiB of memory"
+    return count, told if need >= _MUCH else None
 
 
 def read_records(
@@ -217,10 +194,7 @@ def read_records(
             yield from _lines(path, source, first, line, constrained, block_bases)
             return
     for block in read_fasta(path, block_residues=block_bases):
-        names = [
-            f"{name} {told}" if told else name
-            for name, told in zip(block.names, block.descriptions, strict=True)
-        ]
+        names = [f"{one} {told}".rstrip() for one, told in zip(block.names, block.descriptions, strict=True)]
         sequences = [block.sequence(k) for k in range(len(block))]
         yield Records(names, sequences, block.lines.tolist(), block.bytes_read)
 
@@ -246,9 +220,8 @@ def _lines(
                 lines.append(line)
             line += 1
         if len(rest) > LONGEST + _PIECE:
-            raise FormatError(
-                path, line=line, found="a very long line", expected=f"at most {LONGEST:,} bases"
-            )
+            expected = f"at most {LONGEST:,} bases"
+            raise FormatError(path, line=line, found="a very long line", expected=expected)
         held = rest + piece
     if block:
         yield Records(None, block, lines, source.bytes_read)
@@ -278,8 +251,7 @@ def evaluated(inputs: Inputs, settings: FoldSettings) -> Iterator[tuple[str | No
             found.append((name, sequence, structure, loops))
             name, sequence = None, None
     if sequence is not None:
-        raise FormatError(
-            path, line=len(lines), found="a sequence without a structure", expected="one below it"
-        )
+        found_last = "a sequence without a structure"
+        raise FormatError(path, line=len(lines), found=found_last, expected="one below it")
     inputs.check_names({name.split()[0] for name, *_ in found if name}, len(found))
     yield from found

@@ -16,49 +16,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.formats.compression import ByteSource, FileKind, check_readable
+from plait.formats.compression import read_text
 
 #: Letters and pairs in the order of all tables, from 0 and from 1 on.
 LETTERS: Final = "NACGU"
 PAIRS: Final = ("CG", "GC", "GU", "UG", "AU", "UA")
 #: Temperature of the parameters, and the zero point of its scale.
 STANDARD: Final = 37.0
-_KELVIN: Final = 273.15
-_GAS_CONSTANT: Final = 1.98717
+KELVIN: Final = 273.15
+GAS_CONSTANT: Final = 1.98717
 #: No energy: what cannot be.
 NEVER: Final = math.inf
-_BY_PAIR: Final = {
-    "mismatch_hairpin": "mismatch_hairpin",
-    "mismatch_interior": "mismatch_internal",
-    "mismatch_interior_1n": "mismatch_internal_1n",
-    "mismatch_interior_23": "mismatch_internal_23",
-    "mismatch_multi": "mismatch_multi",
-    "mismatch_exterior": "mismatch_exterior",
+_MISMATCHES: Final = ("hairpin", "interior", "interior_1n", "interior_23", "multi", "exterior")
+#: Shapes of tables, with the pair that is none of the six.
+_SHAPES: Final[Mapping[str, tuple[int, ...]]] = {
+    "stack": (7, 7),
+    **{f"mismatch_{loop}": (7, 5, 5) for loop in _MISMATCHES},
+    **dict.fromkeys(("dangle5", "dangle3"), (7, 5)),
+    "int11": (7, 7, 5, 5),
+    "int21": (7, 7, 5, 5, 5),
+    "int22": (6, 6, 4, 4, 4, 4),
+    **dict.fromkeys(("hairpin", "bulge", "interior"), (31,)),
 }
-#: Sections of files, and the shapes of their tables with the pair that is none of the six.
-_SECTIONS: Final[Mapping[str, tuple[str, tuple[int, ...]]]] = {
-    "stack": ("stack", (7, 7)),
-    **{name: (section, (7, 5, 5)) for name, section in _BY_PAIR.items()},
-    "dangle5": ("dangle5", (7, 5)),
-    "dangle3": ("dangle3", (7, 5)),
-    "int11": ("int11", (7, 7, 5, 5)),
-    "int21": ("int21", (7, 7, 5, 5, 5)),
-    "int22": ("int22", (6, 6, 4, 4, 4, 4)),
-    "hairpin": ("hairpin", (31,)),
-    "bulge": ("bulge", (31,)),
-    "interior": ("internal", (31,)),
-}
-#: Sections of a few numbers: names of energies, and of enthalpies behind them.
+#: Sections of a few numbers, how many at least and at most: energies by name, with an enthalpy behind each.
 _NUMBERS: Final = {
-    "ML_params": ("multi_unpaired", "multi_closing", "multi_stem"),
-    "NINIO": ("asymmetry",),
-    "Misc": ("duplex", "terminal_au", "lxc"),
+    "ML_params": (6, 6, ("multi_unpaired", "multi_closing", "multi_stem")),
+    "NINIO": (3, 3, ("asymmetry", "most_asymmetry")),
+    "Misc": (4, 5, ("duplex", "terminal_au", "lxc")),
 }
 _SPECIAL: Final = {"Triloops": 5, "Tetraloops": 6, "Hexaloops": 8}
 _WORDS: Final = {"INF": NEVER, "DEF": -50.0}
 _HEAD: Final = "## RNAfold parameter file v2.0"
 _EXPECTED: Final = "a parameter file of ViennaRNA, format 2.0"
-_MOST_BYTES: Final = 1 << 24
 #: No energy or enthalpy in hundredths of kcal/mol is anywhere near.
 _MOST: Final = 1_000_000
 
@@ -118,22 +107,24 @@ class Parameters:
         FormatError
             If it is no such file.
         """
-        sections = _sections(path)
-        energies = dict(_shipped()[1])
-        enthalpies: dict[str, NDArray[np.float64]] = {}
-        for name, (section, shape) in _SECTIONS.items():
+        sections, standard = _sections(path), _standard()
+        energies, enthalpies = dict(standard.energies), dict[str, NDArray[np.float64]]()
+        for name, shape in _SHAPES.items():
             for suffix, tables in (("", energies), ("_enthalpies", enthalpies)):
-                if section + suffix in sections:
-                    tables[name] = _table(path, section + suffix, sections[section + suffix], shape)
-        for section, names in _NUMBERS.items():
+                section = name.replace("interior", "internal") + suffix
+                if section in sections:
+                    tables[name] = _table(path, section, sections[section], shape)
+        for section, (least, most, names) in _NUMBERS.items():
             if section in sections:
-                _read_numbers(path, section, sections[section], names, energies, enthalpies)
+                found = _numbers(path, section, sections[section], least, most)
+                energies.update(zip(names, found[::2], strict=False))
+                enthalpies.update(zip(names, found[1::2], strict=False))
         special, special_enthalpies = _specials(path, sections)
-        whole = bool(special) and {*_SECTIONS, "multi_closing", "terminal_au", "asymmetry"} <= {*enthalpies}
+        whole = bool(special) and {*_SHAPES, "multi_closing", "terminal_au", "asymmetry"} <= {*enthalpies}
         return cls(
             os.fspath(path),
             energies,
-            special if special else dict(_shipped()[2]),
+            special or standard.special,
             enthalpies if whole else None,
             special_enthalpies if whole else None,
         )
@@ -167,7 +158,7 @@ class Parameters:
                 f"a temperature of {temperature:g}",
                 why=f"{self.name} has no enthalpies; give a file of ViennaRNA that has them",
             )
-        share = (temperature + _KELVIN) / (STANDARD + _KELVIN)
+        share = (temperature + KELVIN) / (STANDARD + KELVIN)
         energies = dict(self.energies)
         for name, warm in self.enthalpies.items():
             with np.errstate(invalid="ignore"):
@@ -181,26 +172,16 @@ class Parameters:
         return Parameters(f"{self.name} at {temperature:g} degrees", energies, special)
 
 
-def thermal_energy(temperature: float) -> float:
-    """RT, in hundredths of kcal/mol."""
-    return (temperature + _KELVIN) * _GAS_CONSTANT / 10
-
-
 @functools.cache
 def _standard() -> Any:
-    return Parameters(*_shipped())
-
-
-@functools.cache
-def _shipped() -> tuple[str, dict[str, NDArray[np.float64]], dict[str, float]]:
     told = json.loads((Path(__file__).parent / "data" / "turner2004.json").read_text())
     special = {loop: float(energy) for loop, energy in told.pop("special").items()}
-    energies = {}
-    for name, value in told.items():
-        shape = _SECTIONS[name][1] if name in _SECTIONS else ()
-        shape = tuple(6 if size == 7 else size for size in shape)
-        energies[name] = _with_nothing(np.array(value, np.float64).reshape(shape))
-    return "Turner 2004", energies, special
+    shapes = {name: tuple(6 if size == 7 else size for size in shape) for name, shape in _SHAPES.items()}
+    energies = {
+        name: _with_nothing(np.array(value, np.float64).reshape(shapes.get(name, ())))
+        for name, value in told.items()
+    }
+    return Parameters("Turner 2004", energies, special)
 
 
 def _with_nothing(table: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -219,21 +200,17 @@ def _with_nothing(table: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _sections(path: str | os.PathLike[str]) -> dict[str, list[tuple[int, str]]]:
     """Words of every section, with the numbers of their lines."""
-    check_readable(path)
-    with ByteSource(path, FileKind.PLAIN) as source:
-        text = source.read(_MOST_BYTES).decode("utf-8", "replace")
+    text = read_text(path, _EXPECTED)
     if not text.startswith(_HEAD):
         raise FormatError(path, line=1, found=repr(text[:40].partition("\n")[0]), expected=f"{_HEAD!r}")
     text = re.sub(r"/\*.*?\*/", lambda told: "\n" * told[0].count("\n"), text, flags=re.DOTALL)
     found: dict[str, list[tuple[int, str]]] = {}
     words: list[tuple[int, str]] = []
     for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith("##"):
-            continue
-        if line.startswith("#"):
+        if not line.startswith("#"):
+            words += [(number, word) for word in line.split()]
+        elif not line.startswith("##"):
             words = found.setdefault(line[1:].strip(), [])
-            continue
-        words += [(number, word) for word in line.split()]
     return found
 
 
@@ -251,40 +228,23 @@ def _number(path: object, line: int, word: str) -> float:
     return found
 
 
-def _numbers(path: object, section: str, words: list[tuple[int, str]], count: int) -> NDArray[np.float64]:
-    if len(words) < count:
+def _numbers(
+    path: object, section: str, words: list[tuple[int, str]], least: int, most: int
+) -> NDArray[np.float64]:
+    if len(words) < least:
         line = words[-1][0] if words else None
         raise FormatError(
-            path, line=line, found=f"{len(words):,} numbers in {section}", expected=f"{count:,} of them"
+            path, line=line, found=f"{len(words):,} numbers in {section}", expected=f"{least:,} of them"
         )
-    return np.array([_number(path, *word) for word in words[:count]], np.float64)
+    return np.array([_number(path, *word) for word in words[:most]], np.float64)
 
 
 def _table(
     path: object, section: str, words: list[tuple[int, str]], shape: tuple[int, ...]
 ) -> NDArray[np.float64]:
-    table = _numbers(path, section, words, math.prod(shape)).reshape(shape)
+    size = math.prod(shape)
+    table = _numbers(path, section, words, size, size).reshape(shape)
     return _with_nothing(table[tuple(slice(0, 6) if size == 7 else slice(None) for size in shape)])
-
-
-def _read_numbers(
-    path: object,
-    section: str,
-    words: list[tuple[int, str]],
-    names: tuple[str, ...],
-    energies: dict[str, NDArray[np.float64]],
-    enthalpies: dict[str, NDArray[np.float64]],
-) -> None:
-    found = _numbers(path, section, words, 3 if section == "NINIO" else 4 if section == "Misc" else 6)
-    for k, name in enumerate(names):
-        if 2 * k < found.size:
-            energies[name] = found[2 * k]
-            enthalpies[name] = found[2 * k + 1]
-    if section == "NINIO":
-        energies["most_asymmetry"] = found[2]
-    if section == "Misc" and len(words) > 4:
-        energies["lxc"] = np.float64(_number(path, *words[4]))  # type: ignore[assignment]
-        enthalpies.pop("lxc", None)
 
 
 def _specials(
@@ -320,8 +280,3 @@ def _codes() -> bytes:
 
 
 _CODES: Final = _codes()
-
-
-def whole(energies: Any) -> Any:
-    """Energies without what is behind the point."""
-    return np.trunc(energies)

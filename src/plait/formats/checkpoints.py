@@ -8,11 +8,12 @@ was made from, and the CRC-32 of both.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -185,6 +186,42 @@ class Checkpoint:
             expected="a new or empty folder, or one that an earlier run made",
             hint="it is left as it is; choose another folder",
         )
+
+
+class KeptSteps:
+    """What the steps of a computation give, one after the other, each kept in a checkpoint of its `key`.
+
+    When the same steps are asked for again, in a later run, those that are kept are not made again.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], key: Mapping[str, object]) -> None:
+        self._checkpoint = Checkpoint(directory, key=key, resume=True)
+        self._step = 0
+
+    def arrays(self, make: Callable[[], Sequence[NDArray[Any]]], *made_from: Any) -> Sequence[NDArray[Any]]:
+        """The arrays of the next step, made anew where it was made from something else."""
+        step, self._step = self._step, self._step + 1
+        digest, block = digest_of(*made_from), None
+        with suppress(InvalidInput):
+            block = self._checkpoint.get(step, digest)
+        if block is not None:
+            with np.load(io.BytesIO(block["arrays"][0].as_py()), allow_pickle=False) as stored:
+                return [stored[name] for name in stored.files]
+        found, content = make(), io.BytesIO()
+        np.savez(content, *found)
+        arrays = pa.array([content.getvalue()], pa.large_binary())
+        self._checkpoint.put(step, pa.record_batch({"arrays": arrays}), digest)
+        return found
+
+    def facts(self, make: Callable[[], Any], whole: Callable[[Any], bool] = lambda told: True) -> Any:
+        """What the next step tells, as it comes out of JSON; made anew unless what it has left is `whole`."""
+        (text,) = self.arrays(lambda: [np.frombuffer(json.dumps(make()).encode(), np.uint8)])
+        told = json.loads(text.tobytes())
+        if whole(told):
+            return told
+        self._step -= 1
+        self._checkpoint.drop(self._step)
+        return self.facts(make)
 
 
 class TextBytes(NamedTuple):

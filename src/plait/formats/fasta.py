@@ -146,21 +146,28 @@ def read_fasta(
     status = check_readable(path)
     with unchanged(path, status), ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
         line, pieces = _start(source, min(block_residues, _PIECE_BYTES))
-        block, size = _Block(block_residues), 0
-        for text, begins, ends in _records(pieces):
-            if begins:
-                records = len(block)
-                line += _parse(path, line, text, block)
-                size += max(len(text), _RECORD_BYTES * (len(block) - records))
-            else:
-                line += _parse_more(path, line, text, block)
-                size += len(text)
-            block.check_last(path, longest)
-            if ends and size >= block_residues:
-                yield block.sequences(source.bytes_read)
-                block, size = _Block(block_residues), 0
-        if size:
+        yield from fasta_blocks(source, line, pieces, block_residues, longest)
+
+
+def fasta_blocks(
+    source: ByteSource, line: int, pieces: Iterator[bytes], block_residues: int, longest: int
+) -> Iterator[Sequences]:
+    """Blocks as of `read_fasta` of the rest of a file, which begins with a header on a line."""
+    block, size, path = _Block(block_residues), 0, source.path
+    for text, begins, ends in _records(pieces):
+        if begins:
+            records = len(block)
+            line += _parse(path, line, text, block)
+            size += max(len(text), _RECORD_BYTES * (len(block) - records))
+        else:
+            line += _parse_more(path, line, text, block)
+            size += len(text)
+        block.check_last(path, longest)
+        if ends and size >= block_residues:
             yield block.sequences(source.bytes_read)
+            block, size = _Block(block_residues), 0
+    if size:
+        yield block.sequences(source.bytes_read)
 
 
 class FastaPiece(NamedTuple):

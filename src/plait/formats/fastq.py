@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from plait.alphabets import IUPAC_MASK, MASK_SYMBOL
 from plait.errors import FormatError
 from plait.formats.compression import ByteSource, check_readable, unchanged
-from plait.formats.fasta import Names, Sequences, first_text, read_fasta, sequence_file_kind
+from plait.formats.fasta import (
+    Names,
+    Sequences,
+    fasta_blocks,
+    first_text,
+    read_fasta,
+    sequence_file_kind,
+)
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import equal, lanes_of, load, lowest_bit, mask_bits, splat, store, without_lowest
 
@@ -162,11 +169,13 @@ def _strange_quality(raw: RawReads, qualities: NDArray[np.uint8]) -> FormatError
     )
 
 
-_PIECE_BYTES: Final = 1 << 19
+_PIECE_BYTES: Final = 1 << 21
 #: A record that is longer is no read; without a limit, a file of one line would be held in memory as a whole.
 _LONGEST_RECORD: Final = 1 << 25
-_MARKS: Final = np.array([10], np.uint8)
+#: Line feed, and what a header of FASTQ or FASTA begins with, by the lines of a record.
+_MARKS: Final = {4: np.array([10, 64], np.uint8), 2: np.array([10, 62], np.uint8)}
 _SHOWN: Final = 40
+_NONE: Final = np.zeros(0, np.uint8)
 _EXPECTED_HEADER: Final = "a header line, '@name'"
 
 
@@ -190,19 +199,30 @@ def _without_return(text: Any, begin: int, end: int) -> int:
     return end - 1 if end > begin and text[0, end - 1] == 13 else end
 
 
+@shared
+def _is_one_line(text: Any, begin: int, end: int) -> bool:
+    """Whether a line has no carriage return but at its end."""
+    stray = False
+    for k in range(begin, end - 1):
+        stray |= text[0, k] == 13
+    return not stray
+
+
 @kernel
 def records_kernel(octets: Any, text: Any, marks: Any, ends: Any, out: Any) -> Any:
-    """Copy whole records of four lines to columns; how many, where the next begins, and what is wrong there.
+    """Copy whole records to columns; how many, where the next begins, and what is wrong there.
 
     `octets` are groups of 64 lanes of 8 bits; `text` uint8 (1, bytes) has 64 bytes more behind, `marks` uint8
-    (1,) is a line feed, `ends` int64 (4,) memory. Wrong: 0 nothing, or the end; 1 the layout; 2 no name.
+    (2,) are a line feed and what a header begins with, `ends` int64 memory for the lines of a record: four,
+    or two of FASTA, behind which the next record begins. Wrong: 0 nothing, or the end; 1 the layout; 2 no
+    name.
     """
     size = text.shape[1] - 64
     at, base, count, name, letter = 0, 0, 0, 0, 0
     out.name_starts[0] = out.starts[0] = 0
     bits = mask_bits(equal(load(octets, text, 0, 0), splat(octets, marks[0])))
     while True:
-        for line in range(4):
+        for line in range(ends.size):
             while bits == 0:
                 base += 64
                 if base >= size:
@@ -210,10 +230,17 @@ def records_kernel(octets: Any, text: Any, marks: Any, ends: Any, out: Any) -> A
                 bits = mask_bits(equal(load(octets, text, 0, base), splat(octets, marks[0])))
             ends[line] = base + lowest_bit(bits)
             bits = without_lowest(bits)
-        sequence, quality, after = ends[0] + 1, ends[2] + 1, ends[3] + 1
+        sequence, quality, after = ends[0] + 1, ends[ends.size - 2] + 1, ends[ends.size - 1] + 1
         length = _without_return(text, sequence, ends[1]) - sequence
-        same = _without_return(text, quality, ends[3]) - quality == length
-        if text[0, at] != 64 or text[0, ends[1] + 1] != 43 or not same:
+        good = text[0, at] == marks[1]
+        if ends.size == 4:
+            same = _without_return(text, quality, ends[3]) - quality == length
+            good = good and text[0, ends[1] + 1] == 43 and same
+        elif after >= size:
+            return count, at, 0
+        else:
+            good = good and length > 0 and text[0, after] == marks[1] and _is_one_line(text, at, ends[0])
+        if not good:
             return count, at, 1
         if text[0, at + 1] <= 32:
             return count, at, 2
@@ -227,7 +254,8 @@ def records_kernel(octets: Any, text: Any, marks: Any, ends: Any, out: Any) -> A
         # Beyond the last letters there is room for as many as are copied.
         for k in range(0, length, 64):
             store(octets, out.letters, 0, letter + k, load(octets, text, 0, sequence + k))
-            store(octets, out.qualities, 0, letter + k, load(octets, text, 0, quality + k))
+            if ends.size == 4:
+                store(octets, out.qualities, 0, letter + k, load(octets, text, 0, quality + k))
         letter += length
         count += 1
         out.name_starts[count] = name
@@ -278,6 +306,34 @@ def fastq_reads(
         text += more
 
 
+def fasta_reads(source: ByteSource, text: bytes, line: int, *, longest: int) -> Iterator[RawReads]:
+    """Read the records of a FASTA file as `fastq_reads` does; FormatError as `read_fasta`.
+
+    Those of one line of A, C, G, T and N are parsed as records of FASTQ are, up to the first other one.
+    """
+    path, first, ended = source.path, 0, False
+    while True:
+        reads, used, wrong = _parse(path, first, line, text, 2)
+        plain = bool(plain_kernel(reads.letters, _NONE, QUALITY_OFFSET, np.empty_like(reads.letters), _NONE))
+        if used and plain:
+            yield reads
+            first += len(reads.names)
+            line += 2 * len(reads.names)
+            text = text[used:]
+        if ended and text == b">":
+            return
+        if wrong or ended or not plain or len(text) > _PIECE_BYTES:
+            break
+        more = source.read(_PIECE_BYTES)
+        ended = not more
+        # A record ends where the next one begins.
+        text += more or (b">" if text.endswith(b"\n") else b"\n>")
+    pieces = chain((text[: len(text) - ended],), iter(lambda: source.read(_PIECE_BYTES), b""))
+    for block in fasta_blocks(source, line, pieces, _PIECE_BYTES, longest):
+        yield RawReads(path, first, block.names, block.letters, block.offsets, None, block.lines + 1)
+        first += len(block)
+
+
 def read_sequences(path: str | os.PathLike[str], *, block_residues: int = 1 << 24) -> Iterator[Sequences]:
     """Read a file of sequences, FASTA (see `read_fasta`) or FASTQ, in blocks of whole records.
 
@@ -305,26 +361,27 @@ def _as_sequences(raw: RawReads, bytes_read: int) -> Sequences:
     return Sequences(names, none, raw.letters, raw.starts, raw.lines - 1, bytes_read, qualities)
 
 
-def _parse(path: object, first: int, line: int, text: bytes) -> tuple[RawReads, int, int]:
+def _parse(path: object, first: int, line: int, text: bytes, lines: int = 4) -> tuple[RawReads, int, int]:
     """The whole records that a text begins with, how many bytes they are, and what is wrong with the next."""
     padded = np.empty((1, len(text) + 64), np.uint8)
     padded[0, : len(text)] = np.frombuffer(text, np.uint8)
     padded[0, len(text) :] = 0
-    # A record has seven bytes at the least.
-    most = len(text) // 7 + 2
+    # A record has four bytes of each line of letters, or seven, at the least.
+    most, room = len(text) // 4 + 2, 2 * len(text) // lines + 64
     out = _RecordColumns(
         np.empty(len(text) + 1, np.uint8),
         np.empty(most, np.int64),
-        np.empty((1, len(text) // 2 + 64), np.uint8),
-        np.empty((1, len(text) // 2 + 64), np.uint8),
+        np.empty((1, room), np.uint8),
+        np.empty((1, room if lines == 4 else 0), np.uint8),
         np.empty(most, np.int64),
     )
-    count, used, wrong = records_kernel(lanes_of(64), padded, _MARKS, np.empty(4, np.int64), out)
+    count, used, wrong = records_kernel(lanes_of(64), padded, _MARKS[lines], np.empty(lines, np.int64), out)
     starts = out.starts[: count + 1]
     names = Names.of_bytes(out.names, out.name_starts[: count + 1])
     letters, qualities = (column[0, : starts[-1]] for column in (out.letters, out.qualities))
-    numbers = line + 4 * np.arange(count) + 1
-    return RawReads(path, first, names, letters, starts, qualities, numbers), used, wrong
+    numbers = line + lines * np.arange(count) + 1
+    given = qualities if lines == 4 else None
+    return RawReads(path, first, names, letters, starts, given, numbers), used, wrong
 
 
 def _shown(text: bytes) -> str:

@@ -34,17 +34,15 @@ from plait.formats.fasta import (
     RepeatedNames,
     first_text,
     pair_names,
-    read_fasta,
     sequence_file_kind,
     shown_start,
 )
-from plait.formats.fastq import RawReads, ReadBlock, checked_reads, fastq_reads, shown_name
+from plait.formats.fastq import ReadBlock, checked_reads, fasta_reads, fastq_reads, shown_name
 from plait.types import Closing
 
 T = TypeVar("T")
 
 _HEAD_BYTES: Final = 1 << 16
-_FASTA_RESIDUES: Final = 1 << 18
 #: As much as qualities leave room for in a record of FASTQ.
 _LONGEST_READ: Final = 1 << 24
 _EXPECTED: Final = "FASTQ or FASTA, plain or compressed with gzip or zstd"
@@ -105,25 +103,18 @@ class ReadFile:
         return ReadStream(self._blocks())
 
     def _blocks(self) -> Generator[ReadBlock, None, None]:
-        for raw in self._fasta() if self._is_fasta else self._fastq():
-            reads, dots = checked_reads(raw)
-            self.dots += dots
-            yield reads
-
-    def _fastq(self) -> Iterator[RawReads]:
         with ByteSource(self.path, self._kind) as source:
             text, line = _start(source)
-            for raw in fastq_reads(source, text, line, headers=self._headers):
+            if self._is_fasta:
+                found = fasta_reads(source, text, line, longest=_LONGEST_READ)
+            else:
+                found = fastq_reads(source, text, line, headers=self._headers)
+            for raw in found:
                 self.bytes_read = source.bytes_read
-                yield raw
+                reads, dots = checked_reads(raw)
+                self.dots += dots
+                yield reads
             self.bytes_read = source.bytes_read
-
-    def _fasta(self) -> Iterator[RawReads]:
-        first = 0
-        for block in read_fasta(self.path, block_residues=_FASTA_RESIDUES, longest=_LONGEST_READ):
-            self.bytes_read = block.bytes_read
-            yield RawReads(self.path, first, block.names, block.letters, block.offsets, None, block.lines + 1)
-            first += len(block)
 
 
 class ReadStream(Closing):
@@ -134,11 +125,11 @@ class ReadStream(Closing):
         self._held: ReadBlock | None = None
         self._at = 0
 
-    def take(self, reads: int, bases: int | None = None) -> ReadBlock:
+    def take(self, reads: int, bases: int | None = None, *, whole: bool = False) -> ReadBlock:
         """The next reads; none at the end of the file.
 
         There are fewer only where the file ends or they would have more than `bases` bases together, unless
-        one read has more.
+        one read has more; or, if `whole`, where others would have to be copied to stand beside them.
         """
         parts: list[ReadBlock] = []
         left = reads
@@ -160,6 +151,8 @@ class ReadStream(Closing):
             full = last < min(self._at + left, len(self._held))
             left -= len(part)
             self._at = last
+            if whole:
+                break
             if room is not None:
                 room -= part.letters.size
                 if full or room <= 0:
@@ -194,6 +187,7 @@ def _start(source: ByteSource) -> tuple[bytes, int]:
 
 #: Bases after which a block ends, so that long reads do not take more memory than short ones.
 _BLOCK_BASES: Final = 1 << 23
+_USUAL_READS: Final = 8192
 
 _Path = str | os.PathLike[str]
 
@@ -233,16 +227,18 @@ def open_reads(
     paths: _Path | Sequence[_Path],
     mates: _Path | Sequence[_Path] | None = None,
     *,
-    block_reads: int = 8192,
+    block_reads: int | None = _USUAL_READS,
     headers: bool = False,
 ) -> ReadFiles:
     """Open one or more files of reads.
 
     They are FASTQ or FASTA, plain, gzip (bgzip too) or zstd, told apart by content; nothing but their first
     bytes is read. `mates` are files of the second mates, one for each of `paths`. Letters may be of either
-    case; U is read as T and a dot as N. Qualities are Phred scores with 33 added. With `headers` first mates
-    have theirs, of FASTQ. InvalidInput if `paths` is empty, `mates` are not as many, a file is named twice,
-    or `block_reads` is less than 1; FormatError if a file is missing, empty, or not a file of reads.
+    case; U is read as T and a dot as N. Qualities are Phred scores with 33 added. Without `block_reads`,
+    blocks of reads without mates are as they come from the file, and no names are compared. With `headers`
+    first mates have theirs, of FASTQ. InvalidInput if `paths` is empty, `mates` are not as many, a file is
+    named twice, or `block_reads` is less than 1; FormatError if a file is missing, empty, or not a file of
+    reads.
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     others = [mates] if isinstance(mates, str | os.PathLike) else mates and list(mates)
@@ -254,7 +250,8 @@ def open_reads(
             found=f"{len(others)} files of mates for {len(given)} files of reads",
             expected="one file of mates for each file of reads",
         )
-    in_range("block_reads", block_reads, 1)
+    if block_reads is not None:
+        in_range("block_reads", block_reads, 1)
     return ReadFiles(given, others or None, block_reads=block_reads, headers=headers)
 
 
@@ -271,7 +268,7 @@ class ReadFiles(Closing):
     """
 
     def __init__(
-        self, paths: Sequence[_Path], mates: Sequence[_Path] | None, *, block_reads: int, headers: bool
+        self, paths: Sequence[_Path], mates: Sequence[_Path] | None, *, block_reads: int | None, headers: bool
     ) -> None:
         self.paths = list(paths)
         self.mate_paths = None if mates is None else list(mates)
@@ -312,7 +309,8 @@ class ReadFiles(Closing):
                 for one in (file, mate_file) if mate_file else (file,):
                     files.enter_context(unchanged(one.path, self._statuses[one.path]))
                 for reads, mates in _pairs(file, mate_file, self.block_reads):
-                    names.add(reads.names)
+                    if self.block_reads is not None:
+                        names.add(reads.names)
                     _count(counts, reads, mates)
                     counts.dots = file.dots + (mate_file.dots if mate_file else 0)
                     yield ReadItem(number, first, reads, mates)
@@ -321,13 +319,14 @@ class ReadFiles(Closing):
 
 
 def _pairs(
-    file: ReadFile, mate_file: ReadFile | None, block_reads: int
+    file: ReadFile, mate_file: ReadFile | None, block_reads: int | None
 ) -> Iterator[tuple[ReadBlock, ReadBlock | None]]:
     first = 0
     with contextlib.ExitStack() as files:
         stream = files.enter_context(file.stream())
         mate_stream = files.enter_context(mate_file.stream()) if mate_file else None
-        while reads := stream.take(block_reads, _BLOCK_BASES):
+        whole = block_reads is None and mate_file is None
+        while reads := stream.take(block_reads or _USUAL_READS, _BLOCK_BASES, whole=whole):
             mates = None
             if mate_stream and mate_file:
                 mates = mate_stream.take(len(reads), _BLOCK_BASES)

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -243,6 +243,16 @@ def table_suffix(path: str | os.PathLike[str]) -> str:
     return suffix
 
 
+class EncodedText(NamedTuple):
+    """So many rows as lines, in pieces."""
+
+    rows: int
+    lines: tuple[bytes, ...]
+
+
+ReadyRows: TypeAlias = pa.RecordBatch | EncodedRows | EncodedText
+
+
 class TableWriter(WholeOrNot):
     """A table being written; made by `open_table`.
 
@@ -254,15 +264,15 @@ class TableWriter(WholeOrNot):
         self.schema = schema
         self.rows = 0
 
-    def encoded(self, batch: pa.RecordBatch) -> pa.RecordBatch | EncodedRows:
+    def encoded(self, batch: pa.RecordBatch) -> ReadyRows:
         """What `write` takes as well as a batch, and is faster with; may be made in several threads.
 
-        Errors are as of `write`, but for those of text.
+        Errors are as of `write`, but for those of text, which `write` finds.
         """
         self._check(batch)
         return batch
 
-    def write(self, rows: pa.RecordBatch | EncodedRows) -> None:
+    def write(self, rows: ReadyRows) -> None:
         """Append rows with the columns of `schema`; in Parquet each batch is one row group.
 
         InvalidInput if the batch has other columns; FormatError if the disk is full, or a cell cannot be
@@ -378,8 +388,16 @@ class _TextTable(TableWriter):
                 self._file.stream.write(self._encoder.compress(first_line))
             stack.pop_all()
 
-    def _write(self, batch: pa.RecordBatch) -> None:
-        for lines in rows_as_text(self.path, batch, self.rows):
+    def encoded(self, batch: pa.RecordBatch) -> pa.RecordBatch | EncodedText:
+        self._check(batch)
+        # Which record an error is of is known where rows are written.
+        with suppress(FormatError):
+            return EncodedText(batch.num_rows, tuple(rows_as_text(self.path, batch, 0)))
+        return batch
+
+    def _write(self, rows: pa.RecordBatch | EncodedText) -> None:
+        found = rows.lines if isinstance(rows, EncodedText) else rows_as_text(self.path, rows, self.rows)
+        for lines in found:
             self._file.stream.write(self._encoder.compress(lines))
 
     def close(self) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import io
+import ctypes
 import math
+import mmap
 import os
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
@@ -15,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.cuda_target import CudaTarget, failed, leave
-from plait.devices.target import Target, resolve
+from plait.devices.target import Target, over_threads, resolve, stretches
 from plait.errors import DeviceFailure, DeviceMemoryError, InvalidInput, Unsupported
 from plait.hyperspectral.codewords import (
     BodyEnd,
@@ -41,6 +43,78 @@ WORTH: Final = 1 << 22
 _GPU_SAMPLES: Final = 1 << 25
 #: Bytes that wait in memory; more wait in a file.
 _MOST_BYTES = 1 << 26
+#: Threads that copy, and bytes for which they are worth their start.
+_COPYING: Final = 4
+_MANY_BYTES: Final = 1 << 22
+#: Bytes of a large page of memory.
+_LARGE_PAGE: Final = 1 << 21
+
+
+def copy_rows(rows: NDArray[Any], to: NDArray[Any]) -> None:
+    """Copy rows, by several threads if they are many."""
+    parts = stretches(_COPYING if rows.nbytes >= _MANY_BYTES else 1, len(rows), 1)
+    over_threads(
+        _COPYING, parts, lambda part: np.copyto(to[slice(*part)], rows[slice(*part)], casting="unsafe")
+    )
+
+
+_PYTHON = ctypes.pythonapi
+_PYTHON.PyBytes_FromStringAndSize.restype = ctypes.c_void_p
+_PYTHON.PyBytes_FromStringAndSize.argtypes = [ctypes.c_char_p, ctypes.c_ssize_t]
+_PYTHON.PyBytes_AsString.restype = ctypes.c_void_p
+_PYTHON.PyBytes_AsString.argtypes = _PYTHON.Py_DecRef.argtypes = [ctypes.c_void_p]
+
+
+class NewBytes:
+    """Bytes that are put together in the memory of the object which they become, `room` of them at first.
+
+    To be given fresh memory page by page takes longer than the copy, and `io.BytesIO` does it while it holds
+    Python's lock, so that streams made by several threads wait for each other. Here it comes in large pages.
+    """
+
+    @staticmethod
+    def of(image: ImageLayout) -> NewBytes:
+        """With room for the stream of an image: as many bits as its samples have, and some more."""
+        return NewBytes((image.samples * image.dynamic_range >> 3) + (1 << 16))
+
+    def __init__(self, room: int) -> None:
+        self._object = ctypes.c_void_p(_PYTHON.PyBytes_FromStringAndSize(None, room))
+        self.size = 0
+        self._map(room)
+
+    def _map(self, room: int) -> None:
+        """See the memory of the object, so many bytes."""
+        place = _PYTHON.PyBytes_AsString(self._object)
+        self._memory = np.ctypeslib.as_array((ctypes.c_uint8 * room).from_address(place))
+        inner = -(-place // mmap.PAGESIZE) * mmap.PAGESIZE
+        advice = getattr(mmap, "MADV_HUGEPAGE", None)
+        if advice is not None and room >= _LARGE_PAGE:
+            size = ctypes.c_size_t(place + room - inner)
+            ctypes.CDLL(None).madvise(ctypes.c_void_p(inner), size, advice)
+
+    def _resize(self, room: int) -> None:
+        _PYTHON._PyBytes_Resize(ctypes.byref(self._object), ctypes.c_ssize_t(room))
+
+    def write(self, data: Any) -> None:
+        """Append bytes, of which nothing is kept."""
+        own = np.frombuffer(data, np.uint8)
+        end = self.size + own.size
+        if end > self._memory.size:
+            room = 2 * end
+            self._resize(room)
+            self._map(room)
+        copy_rows(own, self._memory[self.size : end])
+        self.size = end
+
+    def take(self) -> bytes:
+        """The bytes; the last call."""
+        self._resize(self.size)
+        found: Any = ctypes.py_object.from_buffer(self._object)
+        return bytes(found.value)
+
+    def __del__(self) -> None:
+        if self._object:
+            _PYTHON.Py_DecRef(self._object)
 
 
 class ResidualStore:
@@ -193,13 +267,15 @@ class StreamDecoder:
         found: Callable[[Checkpoint], object] | None = None,
         errors: Callable[[NDArray[np.int64]], object] | None = None,
         threads: int = 1,
+        into: NDArray[Any] | None = None,
     ) -> Iterator[NDArray[Any]]:
         """Samples, `step` rows at a time, shape (rows, columns, bands), from `start` to before row `last`.
 
         `found` is called with a checkpoint at each row that is a multiple of `every`, but the first; where
         error limits are updated, `every` is whole periods. `errors` is called, before rows of a near-lossless
         stream are given, with the largest errors of their samples. With two `threads`, codewords are read
-        while the samples before are recovered, where nothing else is asked for.
+        while the samples before are recovered, where nothing else is asked for. `into`, C order, has room for
+        all of them, which are written there.
         BodyEnd if the stream is truncated or damaged; Unsupported for checkpoints of the hybrid coder,
         whose streams are read from their end.
         """
@@ -218,65 +294,71 @@ class StreamDecoder:
         if period is not None and first % period:
             expected = f"a multiple of {period}, for error limits are updated so often"
             raise InvalidInput("row of a checkpoint", found=str(first), expected=expected)
+        steps = _row_steps(first, last, step, every, period)
         stored = hybrid or self.parameters.order == "bsq"
         source = _Stored(self, first, last, start, every) if stored else _InTurn(self, start)
         if threads > 1 and found is None and limits is None and isinstance(source, _InTurn):
-            yield from self._rows_ahead(source, waves, list(_row_steps(first, last, step, every, period)))
+            yield from self._rows_ahead(source, waves, list(steps), into)
             return
         # Steps are no longer than so.
         room = np.zeros((min(step, last - first), image.columns, image.bands), np.int64)
-        for row, end in _row_steps(first, last, step, every, period):
+        for row, end in steps:
             if period is not None and row % period == 0:
                 waves.set_limits(source.limits(row))
             values = room[: end - row]
             source.get(values, row)
-            samples = self._samples(waves, values) if limits is None else None
-            if samples is None:
-                waves.run(values.reshape(-1, image.bands))
+            samples = self._recover(waves, values, into, row - first, limits is None)
             if end == image.rows:
                 source.check_end()
             if found is not None and every is not None and end % every == 0 and end < image.rows:
                 found(Checkpoint(end, *source.state(end), *waves.state()))
-            if samples is None:
+            if limits is not None:
                 largest = apart(values)
                 if errors is not None:
                     errors(largest)
-                samples = (values + image.least).astype(self.dtype)
+                np.add(values, image.least, out=samples, casting="unsafe")
             yield samples
         source.close()
 
     def _rows_ahead(
-        self, source: _InTurn, waves: BandWaves, steps: list[tuple[int, int]]
+        self, source: _InTurn, waves: BandWaves, steps: list[tuple[int, int]], into: NDArray[Any] | None
     ) -> Iterator[NDArray[Any]]:
-        """Samples of stretches of rows; the codewords of the next one are read by another thread."""
+        """Samples of stretches of rows; the codewords of the next two are read by another thread."""
         image = self._image
         most = max((end - row for row, end in steps), default=0)
-        rooms = [np.zeros((most, image.columns, image.bands), np.int64) for _ in range(2)]
+        rooms = [np.zeros((most, image.columns, image.bands), np.int64) for _ in range(3)]
 
         def read(number: int) -> NDArray[np.int64]:
             row, end = steps[number]
-            values = rooms[number % 2][: end - row]
+            values = rooms[number % 3][: end - row]
             source.get(values, row)
             return values
 
         with ThreadPoolExecutor(1) as pool:
-            following = pool.submit(read, 0) if steps else None
-            for number, (_, end) in enumerate(steps, 1):
-                assert following is not None
-                values = following.result()
+            # Two of them, so that the thread goes on while this one wakes up.
+            under_way = deque(pool.submit(read, number) for number in range(min(2, len(steps))))
+            for number, (first, end) in enumerate(steps, 2):
+                values = under_way.popleft().result()
                 if number < len(steps):
-                    following = pool.submit(read, number)
-                samples = self._samples(waves, values)
+                    under_way.append(pool.submit(read, number))
+                samples = self._recover(waves, values, into, first - steps[0][0])
                 if end == image.rows:
                     source.check_end()
                 yield samples
 
-    def _samples(self, waves: BandWaves, values: NDArray[np.int64]) -> NDArray[Any]:
-        """Samples of the next residuals of a stream without error limits."""
-        samples, bands = np.empty(values.shape, self.dtype), self._image.bands
+    def _recover(
+        self,
+        waves: BandWaves,
+        values: NDArray[np.int64],
+        into: NDArray[Any] | None,
+        first: int,
+        lossless: bool = True,
+    ) -> NDArray[Any]:
+        """Samples of the next residuals, from row `first` of `into` on; with error limits in `values`."""
+        samples = np.empty(values.shape, self.dtype) if into is None else into[first : first + len(values)]
         # Without a sign there are fewer types; the bits are the same.
-        bits = samples.view(f"u{samples.itemsize}").reshape(-1, bands)
-        waves.run(values.reshape(-1, bands), bits, self._image.middle)
+        bits = samples.view(f"u{samples.itemsize}").reshape(-1, self._image.bands) if lossless else None
+        waves.run(values.reshape(-1, self._image.bands), bits, self._image.middle if lossless else 0)
         return samples
 
     def read_limits(self, coder: ResidualCoder, backwards: bool = False) -> dict[str, list[int]]:
@@ -306,11 +388,10 @@ class StreamDecoder:
         if bits >= 8 * self.parameters.output_word_size:
             raise BodyEnd(f"{bits // 8:,} bytes follow the last sample: they are none of the stream's")
 
-    def check(self, residuals: NDArray[np.int64]) -> None:
-        """BodyEnd if a residual is negative or has more than D bits."""
+    def check(self, bits: int) -> None:
+        """BodyEnd if residuals, which have these bits together, are negative or have more than D bits."""
         depth = self._image.dynamic_range
-        # Without a sign, a negative number is large.
-        if residuals.size and int(residuals.view(np.uint64).max()) >> depth:
+        if bits >> depth:
             raise BodyEnd(f"the body holds a residual of more than {depth} bits: it is damaged")
 
 
@@ -330,8 +411,7 @@ class _InTurn:
             self._coder.resume(self._bits, start.coders[0], samples, None)
 
     def get(self, values: NDArray[np.int64], row: int) -> None:
-        self._coder.get(values, row)
-        self._decoder.check(values)
+        self._decoder.check(self._coder.get(values, row))
 
     def limits(self, row: int) -> dict[str, list[int]]:
         return self._decoder.read_limits(self._coder)
@@ -398,8 +478,7 @@ class _Stored:
 
     def _read(self, coder: ResidualCoder, band: int, row: int, end: int, bands: int = 1) -> None:
         residuals = np.zeros((bands, end - row, self._image.columns), np.int64)
-        coder.get(residuals, row, band)
-        self._decoder.check(residuals)
+        self._decoder.check(coder.get(residuals, row, band))
         self._store.put(band, row - self._first, residuals)
 
     def _bands(self, most: int) -> list[tuple[int, int]]:
@@ -438,8 +517,7 @@ class _Stored:
         period = update_rows(self._decoder.parameters.predictor.error_limits)
         for row, end in reversed(list(_row_steps(0, image.rows, rows_at_a_time(image), period))):
             values = np.zeros((end - row, image.columns, image.bands), np.int64)
-            coder.get(values, row)
-            self._decoder.check(values)
+            self._decoder.check(coder.get(values, row))
             self._store.put(0, row, values.transpose(2, 0, 1))
             if period is not None and row % period == 0:
                 self._limits[row] = self._decoder.read_limits(coder, backwards=True)
@@ -520,7 +598,7 @@ class Compressor:
             self.step = max(_GPU_SAMPLES // (self._image.columns * self._image.bands), 1)
         self._waiting = ResidualStore(parameters.image) if parameters.order == "bsq" else None
         self._beside = ThreadPoolExecutor(1) if threads > 1 and self._limits is None else None
-        self._coded: Future[bytes] | None = None
+        self._coded: deque[Future[bytes]] = deque()
         self._put(write_header(parameters))
 
     @cached_property
@@ -604,19 +682,18 @@ class Compressor:
         elif self._beside is None:
             self._put(self._code(values, self._row))
         else:
-            self._put_coded()
-            self._coded = self._beside.submit(self._code, values, self._row)
+            self._coded.append(self._beside.submit(self._code, values, self._row))
+            self._put_coded(1)
         return rows
 
     def _code(self, residuals: NDArray[np.int64], row: int) -> bytes:
         self._coder.put(residuals, row)
         return self._bits.take()
 
-    def _put_coded(self) -> None:
-        """Write what was coded beside, once it is."""
-        if self._coded is not None:
-            coded, self._coded = self._coded, None
-            self._put(coded.result())
+    def _put_coded(self, most: int) -> None:
+        """Write what was coded beside, until no more than so many are under way."""
+        while len(self._coded) > most:
+            self._put(self._coded.popleft().result())
 
     def _update(self, limits: ErrorLimits, period: int) -> None:
         """Begin a period of error limits."""
@@ -642,7 +719,7 @@ class Compressor:
                     self._coder.put(residuals, row, band)
                     self._put(self._bits.take())
             self._waiting.close()
-        self._put_coded()
+        self._put_coded(0)
         if self._beside is not None:
             self._beside.shutdown()
         if self._gpu is not None:
@@ -695,12 +772,11 @@ def compress(
     Unsupported
         If a GPU is asked for that does not make such streams.
     """
-    # Its value is not copied once more.
-    stream = io.BytesIO()
+    stream = NewBytes.of(parameters.image)
     compressor = Compressor(parameters, stream.write, resolve(device), keeps=False, threads=threads)
     compressor.write(cube)
     compressor.close()
-    return stream.getvalue()
+    return stream.take()
 
 
 def decompress(stream: Any, *, threads: int = 1, **tables: Any) -> tuple[NDArray[Any], StreamParameters]:
@@ -732,8 +808,6 @@ def decompress(stream: Any, *, threads: int = 1, **tables: Any) -> tuple[NDArray
     decoder = StreamDecoder(stream, **tables)
     image = decoder.parameters.image
     found = np.empty((image.rows, image.columns, image.bands), decoder.dtype)
-    row = 0
-    for rows in decoder.rows(threads=threads):
-        found[row : row + len(rows)] = rows
-        row += len(rows)
+    for _ in decoder.rows(threads=threads, into=found):
+        pass
     return found, decoder.parameters

@@ -25,11 +25,10 @@ def put(words: Any, held: int, bits: int, at: int, value: int, size: int) -> Any
     """Append up to 32 bits; returns what is held, its size, and the next word."""
     held = (held << size) | value
     bits += size
-    if bits >= 32:
-        bits -= 32
-        words[at] = (held >> bits) & _WORD
-        at += 1
-    return held & ((1 << bits) - 1), bits, at
+    # Without a branch: what is no whole word is written over later.
+    left = bits & 31
+    words[at] = (held >> left) & _WORD
+    return held & ((1 << left) - 1), left, at + (bits >> 5)
 
 
 @shared
@@ -61,6 +60,10 @@ def filled_backwards(words: Any, held: int, bits: int, at: int) -> Any:
         bits += 32
         at += 1
     return held, bits, at
+
+
+#: Bands that are too few to find something for several at a time.
+_FEW = 16
 
 
 class AdaptiveCode(NamedTuple):
@@ -108,12 +111,19 @@ def count_at(code: Any, t: int) -> Any:
 def exponent(code: Any, count: Any, total: Any) -> Any:
     """The parameter k of the next codeword."""
     mean = total + ((49 * count) >> 7)
-    if 2 * count > mean:
-        return 0
-    k = highest_bit(mean) - highest_bit(count)
-    if count << k > mean:
-        k -= 1
-    return min(k, code.depth - 2)
+    # Without branches, and 0 where 2 * count > mean.
+    k = max(highest_bit(mean | 1) - highest_bit(count), 0)
+    return max(min(k - (1 if count << k > mean else 0), code.depth - 2), 0)
+
+
+@shared
+def _next_exponent(code: Any, count: Any, total: Any, before: Any) -> Any:
+    """The same where it is mostly that of the sample before: what is foreseen so is not waited for."""
+    mean = total + ((49 * count) >> 7)
+    least, most = count << before, count << before + 1
+    if (least <= mean or before == 0) and (mean < most or before == code.depth - 2):
+        return before
+    return exponent(code, count, total)
 
 
 @shared
@@ -136,12 +146,32 @@ def _put_codeword(words: Any, held: int, bits: int, at: int, code: Any, value: i
 
 
 @shared
-def code_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> None:
+def _codeword(code: Any, count: int, total: int, value: int) -> Any:
+    """A codeword, and its size above bit 32; of one that is longer, k and no size."""
+    k = exponent(code, count, total)
+    size = (value >> k) + 1 + k
+    short = value >> k < code.limit and size <= 32
+    return (size << 32) | (1 << k) | (value & ((1 << k) - 1)) if short else k
+
+
+@shared
+def _find_codewords(code: Any, count: int, residuals: Any, sums: Any, found: Any) -> None:
+    """See `_codeword`, of a sample of all bands.
+
+    No band waits for another one here, and there are no branches, so that compilers take several at a time.
+    """
+    for z in range(residuals.size):
+        found[z] = _codeword(code, count, sums[z], residuals[z])
+        sums[z] = next_sum(code, count, sums[z], residuals[z])
+
+
+@shared
+def code_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any, found: Any) -> None:
     """Append the codewords of rows from number `row` on.
 
     `residuals`, mapped, int64, (stacks, rows, columns, bands), are coded one stack after the other. `sums`
     are the accumulators, int64, (stacks, bands). `cursor` has room for 64 bits a residual. Both are changed
-    in place.
+    in place. `found`, int64, (columns, bands), is scratch; of a column where all bands are in one group.
     """
     stacks, rows, columns, bands = residuals.shape
     words, state = cursor
@@ -149,26 +179,37 @@ def code_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> No
     for k in range(stacks * rows):
         stack, y = k // rows, k % rows
         start = (row + y) * columns
-        for first in range(0, bands, code.group):
-            last = min(first + code.group, bands)
-            count = count_at(code, start)
-            for x in range(columns):
+        for left in range(0, columns, found.shape[0]):
+            right = min(left + found.shape[0], columns)
+            count = count_at(code, start + left)
+            for x in range(left, right):
                 if start + x == 0:
-                    for z in range(first, last):
-                        held, bits, at = put(words, held, bits, at, residuals[stack, y, x, z], code.depth)
+                    for z in range(bands):
+                        found[0, z] = (code.depth << 32) | residuals[stack, 0, 0, z]
                     continue
-                for z in range(first, last):
-                    value, total = residuals[stack, y, x, z], sums[stack, z]
-                    k = exponent(code, count, total)
-                    held, bits, at = _put_codeword(words, held, bits, at, code, value, k)
-                    sums[stack, z] = next_sum(code, count, total, value)
+                if bands == 1:
+                    total, value = sums[stack, 0], residuals[stack, y, x, 0]
+                    found[x - left, 0] = _codeword(code, count, total, value)
+                    sums[stack, 0] = next_sum(code, count, total, value)
+                else:
+                    _find_codewords(code, count, residuals[stack, y, x], sums[stack], found[x - left])
                 count = next_count(code, count)
+            for first in range(0, bands, code.group):
+                for x in range(left, right):
+                    for z in range(first, min(first + code.group, bands)):
+                        codeword = found[x - left, z]
+                        if codeword >> 32:
+                            value, size = codeword & _WORD, codeword >> 32
+                            held, bits, at = put(words, held, bits, at, value, size)
+                        else:
+                            value = residuals[stack, y, x, z]
+                            held, bits, at = _put_codeword(words, held, bits, at, code, value, codeword)
     state[0], state[1], state[2] = held, bits, at
 
 
 @shared
-def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> None:
-    """Read the codewords of rows; the inverse of `code_rows`.
+def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any, found: Any) -> Any:
+    """Read the codewords of rows; the inverse of `code_rows`. Returns a number with all bits of residuals.
 
     `residuals`, `sums` and `cursor` are changed in place. Beyond the end of the words all bits are 0: the
     caller checks whether the next word lies too far behind the end.
@@ -176,6 +217,7 @@ def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> 
     stacks, rows, columns, bands = residuals.shape
     words, state = cursor
     held, bits, at = state[0], state[1], state[2]
+    anything = 0
     for k in range(stacks * rows):
         stack, y = k // rows, k % rows
         start = (row + y) * columns
@@ -188,26 +230,43 @@ def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> 
                         value, held, bits, at = take(words, held, bits, at, code.depth)
                         residuals[stack, y, x, z] = value
                     continue
-                for z in range(first, last):
-                    held, bits, at = filled(words, held, bits, at)
-                    total = sums[stack, z]
-                    zeros = bits - 1 - highest_bit(held) if held else bits
-                    if zeros < code.limit:
-                        k = exponent(code, count, total)
-                        bits -= zeros + 1
-                        held = held & ((1 << bits) - 1)
-                        held, bits, at = filled(words, held, bits, at)
-                        bits -= k
-                        low = held >> bits
-                        held -= low << bits
-                        value = (zeros << k) | low
-                    else:
-                        bits -= code.limit
-                        value, held, bits, at = take(words, held, bits, at, code.depth)
-                    residuals[stack, y, x, z] = value
-                    sums[stack, z] = next_sum(code, count, total, value)
+                if last - first < _FEW:
+                    for z in range(first, last):
+                        k = _next_exponent(code, count, sums[stack, z], found[0, z])
+                        found[0, z] = k
+                        value, held, bits, at = _take_codeword(words, held, bits, at, code, k)
+                        residuals[stack, y, x, z] = value
+                        anything |= value
+                        sums[stack, z] = next_sum(code, count, sums[stack, z], value)
+                    count = next_count(code, count)
+                    continue
+                own, totals = residuals[stack, y, x, first:last], sums[stack, first:last]
+                # As in `_find_codewords`, several bands at a time.
+                for z in range(own.size):
+                    found[0, z] = exponent(code, count, totals[z])
+                for z in range(own.size):
+                    own[z], held, bits, at = _take_codeword(words, held, bits, at, code, found[0, z])
+                for z in range(own.size):
+                    anything |= own[z]
+                    totals[z] = next_sum(code, count, totals[z], own[z])
                 count = next_count(code, count)
     state[0], state[1], state[2] = held, bits, at
+    return anything
+
+
+@shared
+def _take_codeword(words: Any, held: int, bits: int, at: int, code: Any, k: int) -> Any:
+    """The residual of the next codeword; then as `take`."""
+    held, bits, at = filled(words, held, bits, at)
+    # The bits behind the first 1, and what is left of them.
+    behind = highest_bit(held << 1 | 1) - 1
+    zeros, left = bits - 1 - behind, behind - k
+    if left >= 0 and zeros < code.limit:
+        return (zeros << k) | ((held >> left) & ((1 << k) - 1)), held & ((1 << left) - 1), left, at
+    if zeros < code.limit:
+        low, held, bits, at = take(words, held & ((1 << behind) - 1), behind, at, k)
+        return (zeros << k) | low, held, bits, at
+    return take(words, held, bits - code.limit, at, code.depth)
 
 
 _SEGMENT = 64

@@ -133,7 +133,8 @@ class BodyReader:
         at = int(self._state[2])
         if self._words.size - at < needed and self._next < len(self._body):
             start = self._next - 4 * (self._words.size - at) if at < self._words.size else self._next
-            size = 4 * max(needed, _WINDOW_WORDS)
+            # What is left is read again, and there may be as much as is needed.
+            size = 4 * max(4 * needed, _WINDOW_WORDS)
             data = self._piece(start, size)
             self._kept += len(data)
             if self._kept > PIECE_BYTES:
@@ -143,14 +144,14 @@ class BodyReader:
             self._next = start + len(data)
             self._bits = 8 * len(data)
             self._first = 8 * start
-            self._words = self._as_words(data + b"\0" * (-len(data) % 4))
+            self._words = self._as_words(bytes(data) + b"\0" * (4 - len(data) % 4) if len(data) % 4 else data)
             self._state[2] = 0
         return BitCursor(self._words, self._state)
 
-    def _piece(self, start: int, size: int) -> bytes:
-        return bytes(self._body[start : start + size])
+    def _piece(self, start: int, size: int) -> bytes | memoryview:
+        return self._body[start : start + size]
 
-    def _as_words(self, data: bytes) -> Any:
+    def _as_words(self, data: bytes | memoryview) -> Any:
         return np.frombuffer(data, ">u4").astype(np.uint32)
 
     def take(self, bits: int) -> int:
@@ -189,7 +190,7 @@ class BackwardsReader(BodyReader):
         last = len(self._body) - start
         return bytes(self._body[max(last - size, 0) : last])[::-1]
 
-    def _as_words(self, data: bytes) -> Any:
+    def _as_words(self, data: bytes | memoryview) -> Any:
         return np.frombuffer(data, "<u4").astype(np.uint32)
 
     def take(self, bits: int) -> int:
@@ -222,8 +223,8 @@ class ResidualCoder(ABC):
         """Append residuals."""
 
     @abstractmethod
-    def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
-        """Read residuals; changed in place."""
+    def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> int:
+        """Read residuals, changed in place; a number that has all bits of them."""
 
     def put_limits(self, limits: Sequence[int], bits: int) -> None:
         """Append error limits of so many bits, between rows."""
@@ -307,15 +308,20 @@ class _SampleAdaptiveRows(ResidualCoder):
         self._code = adaptive_constants(parameters, coder)
         sums = {k: initial_sums(image.dynamic_range, exponent, k) for k in range(15)}
         self._sums = np.array([sums[coder.exponent(z)] for z in range(image.bands)], np.int64)
+        whole = parameters.order == "bi" and parameters.interleaving_depth >= image.bands
+        self._found = np.zeros((1 if whole else image.columns, image.bands), np.int64)
 
     def put(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
         own, sums = _stacks(residuals, self._sums, band)
-        code_rows_kernel(self._code, own, row, sums, self._stream.room(2 * residuals.size))
+        cursor = self._stream.room(2 * residuals.size)
+        code_rows_kernel(self._code, own, row, sums, cursor, self._found)
 
-    def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
+    def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> int:
         own, sums = _stacks(residuals, self._sums, band)
-        decode_rows_kernel(self._code, own, row, sums, self._stream.window(2 * residuals.size))
+        cursor = self._stream.window(2 * residuals.size)
+        bits = int(decode_rows_kernel(self._code, own, row, sums, cursor, self._found))
         self._stream.check()
+        return bits
 
     def state(self, band: int | None) -> NDArray[np.int64]:
         return self._sums[_of(band)].copy()
@@ -365,12 +371,13 @@ class _BlockAdaptiveRows(ResidualCoder):
         code_blocks_kernel(self._code, values[:whole], self._stream.room(2 * whole), self._progress)
         self._rest = values[whole:]
 
-    def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
+    def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> int:
         rows, done = self._get(residuals.size).reshape(len(residuals), -1), 0
         for part in [residuals] if band is not None else self._groups(residuals):
             size = part.size // len(residuals)
             part[:] = rows[:, done : done + size].reshape(part.shape)
             done += size
+        return int(np.bitwise_or.reduce(rows, axis=None))
 
     def _get(self, count: int) -> NDArray[np.int64]:
         missing = max(count - self._rest.size, 0)
@@ -439,12 +446,13 @@ class _HybridRows(ResidualCoder):
         (own, sums), cursor = _stacks(residuals, self._sums, band), self._stream.room(3 * residuals.size)
         code_small_rows_kernel(self._code, self._tables, own, row, sums, self._open, cursor)
 
-    def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
+    def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> int:
         (own, sums), cursor = _stacks(residuals, self._sums, band), self._stream.window(3 * residuals.size)
         decode_small_rows_kernel(self._code, self._tables, own, row, sums, self._open, cursor)
         self._stream.check()
         if int(self._sums.min()) < 0 or int(self._sums.max()) >> self._size:
             raise BodyEnd("the body holds sums that no residuals lead to: it is damaged")
+        return int(np.bitwise_or.reduce(residuals, axis=None))
 
     def get_limits(self, count: int, bits: int) -> list[int]:
         return super().get_limits(count, bits)[::-1]

@@ -215,13 +215,16 @@ class ContainerWriter:
         self._position += len(data)
         self._give(data)
 
-    def add(self, pieces: Iterable[bytes], samples_crc: int = 0) -> None:
-        """Append the next block: pieces of its stream, and CRC-32 of its samples if they have checksums."""
-        offset, crc = self._position, 0
+    def add(self, pieces: Iterable[bytes], samples_crc: int = 0, crc: int | None = None) -> None:
+        """Append the next block: pieces of its stream, and CRC-32 of its samples if they have checksums.
+
+        `crc` is the CRC-32 of the pieces, where it is known.
+        """
+        offset, found = self._position, 0
         for piece in pieces:
-            crc = zlib.crc32(piece, crc)
+            found = zlib.crc32(piece, found) if crc is None else crc
             self._put(piece)
-        self._entries.append(BlockEntry(offset, self._position - offset, crc, samples_crc))
+        self._entries.append(BlockEntry(offset, self._position - offset, found, samples_crc))
 
     def close(self, attachments: Mapping[str, bytes]) -> None:
         """Write the attachments, named bytes, then the index and the trailer."""

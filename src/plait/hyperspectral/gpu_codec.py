@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from plait.devices.cuda import cuda, cuda_kernel
 from plait.devices.cuda_devices import POOL, Slot
-from plait.devices.target import over_threads, stretches
 from plait.dp.bands import gpu_prediction
 from plait.dp.bands.gpu_prediction import (
     LEAST_COLUMNS,
@@ -38,7 +37,7 @@ from plait.dp.bands.gpu_prediction import (
 from plait.dp.bands.narrow import NARROW_BITS
 from plait.dp.bands.prediction import BandPrediction, mapped
 from plait.dp.bands.wavefront import PAST
-from plait.hyperspectral.codec import Entries, sample_type
+from plait.hyperspectral.codec import Entries, copy_rows, sample_type
 from plait.hyperspectral.coders import AdaptiveCode, count_at, exponent, next_count, next_sum
 from plait.hyperspectral.codewords import BodyEnd, BodyWriter, adaptive_constants, make_coder
 from plait.hyperspectral.header import SUMS
@@ -51,9 +50,8 @@ from plait.lang.warps import WARP, shuffle, synchronize_warp
 SEGMENT: Final = 32
 _THREADS: Final = 128
 _WORD: Final = np.dtype(np.int32)
-#: Threads that copy, and bytes for which they are worth their start.
-_COPYING: Final = 4
-_MANY_BYTES: Final = 1 << 22
+#: Segments of a band that are asked for at a time.
+_AHEAD: Final = 16
 #: Codewords of a thread where they are put one behind the other.
 _RUN: Final = 8
 #: Threads that add up the bits of blocks.
@@ -124,12 +122,17 @@ def find_residuals(
 def follow_sums(steps: Any, sums: Any, starts: Any) -> None:
     """Accumulators before each segment, (segments, bands), and after the last one; a thread has a band."""
     z = cuda.grid(1)
+    taken = cuda.local.array(_AHEAD, np.int64)
     if z < sums.size:
-        total = np.int64(sums[z])
-        for segment in range(steps.shape[0]):
-            step = steps[segment, z]
-            starts[segment, z] = np.int32(total)
-            total = (total + (step >> 3)) >> (step & 7)
+        total, segments, band = np.int64(sums[z]), np.int32(steps.shape[0]), np.uint32(z)
+        for first in range(0, segments, _AHEAD):
+            # All are asked for before the first is needed.
+            for k in range(_AHEAD):
+                taken[k] = steps[np.uint32(min(np.int32(first + k), np.int32(segments - 1))), band]
+            for k in range(_AHEAD):
+                if first + k < segments:
+                    starts[np.uint32(first + k), band] = np.int32(total)
+                    total = (total + (taken[k] >> 3)) >> (taken[k] & 7)
         sums[z] = np.int32(total)
 
 
@@ -475,7 +478,7 @@ class RowsOnGpu:
         raw = slot.pinned(name, (image.columns + count, image.bands), np.uint16)
         raw[: image.columns] = before
         own = raw[image.columns :].view(np.int16 if image.signed else np.uint16)
-        _copy(rows, own.reshape(rows.shape))
+        copy_rows(rows, own.reshape(rows.shape))
         samples = slot.room(name, raw.shape, np.uint16)
         samples.copy_to_device(raw, stream=slot.stream)
         return samples, raw
@@ -565,14 +568,6 @@ class RowsOnGpu:
         return found[: end // 32].view(np.uint8).data, rest
 
 
-def _copy(rows: NDArray[Any], to: NDArray[Any]) -> None:
-    """Copy rows, by several threads if they are many."""
-    parts = stretches(_COPYING if rows.nbytes >= _MANY_BYTES else 1, len(rows), 1)
-    over_threads(
-        _COPYING, parts, lambda part: np.copyto(to[slice(*part)], rows[slice(*part)], casting="unsafe")
-    )
-
-
 def unserved_back(parameters: StreamParameters) -> str:
     """Why streams with these parameters are not read on a GPU, or nothing."""
     image = parameters.image
@@ -604,7 +599,7 @@ def decompress_rows(
         _check_ends(parameters, entries, told, len(body), bool(bad[0]))
         kept = samples.reshape(image.rows, image.columns, image.bands)
         out = np.empty(kept.shape, sample_type(image))
-        _copy(kept.view(np.int16 if image.signed else np.uint16), out)
+        copy_rows(kept.view(np.int16 if image.signed else np.uint16), out)
     return out
 
 

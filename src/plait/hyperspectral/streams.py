@@ -309,10 +309,11 @@ class CompressedCube(Closing):
         step: int | None = None,
         errors: Callable[[NDArray[np.int64]], object] | None = None,
         threads: int = 1,
+        into: NDArray[Any] | None = None,
     ) -> Iterator[NDArray[Any]]:
         """Samples of a part to before row `last` of the cube; a whole part is compared with its checksum.
 
-        `errors` and `threads` are as in `StreamDecoder.rows`.
+        `errors`, `threads` and `into` are as in `StreamDecoder.rows`.
         """
         window = self.windows[part]
         expected = self._samples_crc(part) if last == window.last_row else None
@@ -324,7 +325,7 @@ class CompressedCube(Closing):
                 self.check_bytes()
                 decoder, end = self._stream, last
                 start = None if self._index is None else self._index.checkpoint(part, self.parameters)
-            found = decoder.rows(start, end, step=step, errors=errors, threads=threads)
+            found = decoder.rows(start, end, step=step, errors=errors, threads=threads, into=into)
             row, crc = window.first_row, 0
             for rows in found:
                 row += len(rows)
@@ -363,9 +364,11 @@ class CompressedCube(Closing):
             return
         target, (_, columns) = found[common.within(wanted)], common.within(window)
         row = window.first_row
-        for rows in self.part_rows(part, common.last_row, threads=threads):
+        begins = row == common.first_row and columns == slice(0, window.last_column - window.first_column)
+        into = target if begins and target.flags.c_contiguous and self.mapping is None else None
+        for rows in self.part_rows(part, common.last_row, threads=threads, into=into):
             low, high = max(row, common.first_row), min(row + len(rows), common.last_row)
-            if low < high:
+            if low < high and into is None:
                 own = target[low - common.first_row : high - common.first_row]
                 own[:] = rows[low - row : high - row, columns]
             row += len(rows)

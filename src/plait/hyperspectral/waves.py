@@ -296,6 +296,8 @@ class BandWaves:
             part, to = values[start : start + self._stretch], out[start : start + self._stretch]
             first, last = self._done, self._done + len(part)
             for low, high, memory in self._waves:
+                # Numbers that another wave or run has left are no samples.
+                memory.values[:, high - low :] = 0
                 skew_kernel(np.ascontiguousarray(part[:, low:high]), first, memory.values)
                 run_samples_kernel(self._lanes, self._numbers, self._way, memory, first, last)
                 own = to if len(self._waves) == 1 else np.empty((len(to), high - low), to.dtype)

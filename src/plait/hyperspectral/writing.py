@@ -6,8 +6,9 @@ import hashlib
 import os
 import tempfile
 import threading
+import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
@@ -25,6 +26,7 @@ from plait.hyperspectral.codec import (
     WORTH,
     Checkpoint,
     Compressor,
+    NewBytes,
     find_entries,
     sample_type,
     update_rows,
@@ -53,8 +55,8 @@ def add_to_part(crcs: list[int], begins: bool, rows: NDArray[Any], kind: np.dtyp
 
 _Write = Callable[[bytes], object]
 
-#: Compressed bytes of a block that are kept in memory; more wait in a file.
-_MOST_BYTES = 1 << 24
+#: Bytes of a block, before it is compressed, whose stream is kept in memory; others wait in a file.
+_MOST_BYTES = 1 << 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,13 @@ class StreamSummary:
         return 8 * self.compressed_bytes / self.samples
 
 
+def _pieces_of(file: IO[bytes]) -> Iterator[bytes]:
+    """What was written to a file, which is closed behind it."""
+    with file:
+        file.seek(0)
+        yield from iter(lambda: file.read(1 << 20), b"")
+
+
 class _Compression:
     """A cube on its way into a stream: bytes written and samples done, from whatever thread.
 
@@ -90,9 +99,10 @@ class _Compression:
         *,
         digest: bool,
         checksum: bool,
+        keeps: bool,
         target: Target | None = None,
     ) -> None:
-        self._target, self._checksum = target, checksum
+        self._target, self._checksum, self._keeps = target, checksum, keeps
         self.crcs: list[int] = []
         self.samples_crc = 0
         self._source, self._parameters, self._write = source, parameters, write
@@ -111,7 +121,9 @@ class _Compression:
         self, parameters: StreamParameters, window: Window, write: _Write, every: int, threads: int = 1
     ) -> Iterator[tuple[int, NDArray[Any]]]:
         """Compress a window some rows at a time, up to multiples of `every`; the rows as they are read."""
-        compressor = Compressor(parameters, write, self._target, threads=threads)
+        # Only what was given as a function may keep what it is called with.
+        keeps = write == self.write and self._keeps
+        compressor = Compressor(parameters, write, self._target, keeps=keeps, threads=threads)
         row, step = window.first_row, compressor.step
         while row < window.last_row:
             end = min(row + step, row - row % every + every, window.last_row)
@@ -142,26 +154,27 @@ class _Compression:
             if self._checksum:
                 add_to_part(self.crcs, row % every == 0, rows, kind)
 
-    def _block(self, window: Window) -> tuple[IO[bytes], int]:
-        """The stream of a block and the checksum of its samples."""
+    def _block(self, window: Window) -> tuple[Iterable[bytes], int, int | None]:
+        """The stream of a block, the checksum of its samples and, if it is known, that of the stream."""
         own = block_parameters(self._parameters, window)
         kind, crc = sample_type(own.image), 0
-        file = tempfile.SpooledTemporaryFile(max_size=_MOST_BYTES, prefix="plait-")  # noqa: SIM115  # given away
-        for _, rows in self._rows(own, window, file.write, window.last_row):
+        small = own.image.samples * own.image.dynamic_range >> 3 <= _MOST_BYTES
+        stream = NewBytes.of(own.image) if small else tempfile.TemporaryFile(prefix="plait-")  # noqa: SIM115  # closed behind its pieces
+        for _, rows in self._rows(own, window, stream.write, window.last_row):
             if self._checksum:
                 crc = samples_crc(rows, kind, crc)
-        file.seek(0)
-        return file, crc
+        if isinstance(stream, NewBytes):
+            data = stream.take()
+            return [data], crc, zlib.crc32(data)
+        return _pieces_of(stream), crc, None
 
     def _blocks(self, grid: BlockGrid, attachments: Mapping[str, bytes], threads: int) -> None:
         """Write a container, so many blocks of it compressed at a time."""
         container = ContainerWriter(self.write, self._parameters.image, grid, checksums=self._checksum)
-        under_way: deque[Future[tuple[IO[bytes], int]]] = deque()
+        under_way: deque[Future[tuple[Iterable[bytes], int, int | None]]] = deque()
 
         def write_first() -> None:
-            file, crc = under_way.popleft().result()
-            with file:
-                container.add(iter(lambda: file.read(1 << 20), b""), crc)
+            container.add(*under_way.popleft().result())
 
         with ThreadPoolExecutor(threads) as pool:
             try:
@@ -263,7 +276,8 @@ def compress_cube(
         check_beside(target)  # type: ignore[arg-type]  # it is the name of a file
 
     def run(own: StreamParameters, write: _Write, told: Progress | None = progress) -> _Compression:
-        made = _Compression(source, own, write, told, digest=sealed, checksum=checksum, target=target_device)
+        how = {"digest": sealed, "checksum": checksum, "keeps": callable(target)}
+        made = _Compression(source, own, write, told, **how, target=target_device)
         made.all(grid, attachments or {}, thread_count() if threads is None else max(threads, 1))
         return made
 

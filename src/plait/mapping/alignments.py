@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from plait.lang.compile import kernel, shared
-from plait.lang.lanes import highest_bit, lowest_bit
+from plait.lang.lanes import highest_bit, lowest_bit, prefetch
 from plait.mapping.genome import letter_at
+from plait.mapping.index import keys_of, narrowed
+from plait.mapping.seeds import GROUP, MOST_TOUCHED, pack_read, window_of
 from plait.mapping.verification import differing, mismatches
 
 #: Operations in BAM: a letter of the read alone, of the text alone, a match, a mismatch.
@@ -124,6 +128,79 @@ def loci_kernel(
     return item, count
 
 
+class ReadGroup(NamedTuple):
+    """Memory for `GROUP` reads that are looked up together, in rows as of `plait.mapping.seeds.PackedReads`.
+
+    `words` int64 (rows, words, 3); of each row, int64 (rows,), `lengths`, the window that it begins with, and
+    its seeds, then their entries, from `begins` to `ends`, exclusive; `table` is `LETTER_TABLE`.
+    """
+
+    table: Any
+    words: Any
+    lengths: Any
+    windows: Any
+    begins: Any
+    ends: Any
+
+
+@kernel
+def exact_kernel(
+    octets: Any, arrays: Any, contigs: Any, letters: Any, starts: Any, lengths: Any, group: Any, out: Any
+) -> Any:
+    """Loci without errors of reads, as far as there is room; of how many reads, and how many loci.
+
+    Reads are as of `plait.mapping.seeds.pack_read`. Of a group of them first all seeds are looked up, then
+    their entries, then the text, so that many cache misses are under way at a time.
+    """
+    count = 0
+    for first in range(0, lengths.size, GROUP):
+        reads = min(GROUP, lengths.size - first)
+        for read in range(reads):
+            group.lengths[2 * read] = group.lengths[2 * read + 1] = lengths[first + read]
+            pack_read(octets, letters, starts[first + read], group.table, 2 * read, group)
+        _look_up_rows(arrays, group, 2 * reads)
+        for row in range(2 * reads):
+            if row & 1 == 0 and count + _places(group, row) + _places(group, row + 1) > out.rows.size:
+                return first + (row >> 1), count
+            length = group.lengths[row]
+            for entry in range(group.begins[row], group.ends[row]):
+                at = arrays.entries[entry] & 0xFFFFFFFF
+                if mismatches(arrays.words, at, group.words[row], length, 0) == 0:
+                    contig = contig_of(contigs, at)
+                    begin, end = contigs[contig, 0], contigs[contig, 1]
+                    if begin <= at and at + length <= end:
+                        count = _add(out, count, 2 * first + row, at + length - 1, 0, contig)
+    return lengths.size, count
+
+
+@shared
+def _places(group: Any, row: int) -> Any:
+    return group.ends[row] - group.begins[row]
+
+
+@shared
+def _look_up_rows(arrays: Any, group: Any, rows: int) -> None:
+    """Entries of the index that begin like rows of a group do."""
+    for row in range(rows):
+        group.windows[row] = window_of(group, row, 0)
+        length = group.lengths[row]
+        first, last = keys_of(arrays.u, group.windows[row], length) if length > 0 else (0, 0)
+        group.begins[row], group.ends[row] = first, last
+        prefetch(arrays.start, first)
+    for row in range(rows):
+        first, last = np.int64(arrays.start[group.begins[row]]), np.int64(arrays.start[group.ends[row]])
+        group.begins[row], group.ends[row] = first, last
+        for entry in range(first, min(last, first + MOST_TOUCHED), 8):
+            prefetch(arrays.entries, entry)
+    for row in range(rows):
+        first, last = narrowed(
+            arrays, group.windows[row], group.lengths[row], group.begins[row], group.ends[row]
+        )
+        group.begins[row], group.ends[row] = first, last
+        if first < last:
+            prefetch(arrays.words, (arrays.entries[first] & 0xFFFFFFFF) >> 6)
+
+
 @shared
 def contig_of(contigs: Any, at: int) -> int:
     """The contig that begins last, not behind a place; 0 before the first."""
@@ -206,7 +283,7 @@ def paths_kernel(
     """
     for item in range(loci.rows.size):
         row, end, distance = loci.rows[item], loci.ends[item], loci.distances[item]
-        length, read = reads.lengths[row], reads.words[row]
+        length = reads.lengths[row]
         begin = contigs[loci.contigs[item], 0]
         start = end - length + 1
         if distance == 0:
@@ -216,6 +293,7 @@ def paths_kernel(
             out.sizes[0, item] = 1
             out.sizes[1, item] = write_number(out.differences, item, 0, length)
             continue
+        read = reads.words[row]
         if start >= begin and mismatches(words, start, read, length, distance) == distance:
             _write_pairs(words, start, read, length, item, out)
             continue

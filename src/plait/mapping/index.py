@@ -36,6 +36,8 @@ SHORTEST_SEED: Final = 4
 LONGEST_SEED: Final = 13
 #: Entries of a seed up to which they are sorted one by one.
 _FEW: Final = 16
+#: Entries that are compared one by one to find where a neighbourhood begins or ends.
+_COUNTED: Final = 64
 _HALF: Final = 1 << 31
 _SHIFTED: Final = 1 << 16
 
@@ -154,65 +156,59 @@ def places_kernel(entries: Any, first: int, last: int) -> int:
 
 
 @shared
-def keys_of(u: int, codes: Any, row: int, at: int, length: int) -> Any:
-    """First and last (exclusive) seed that begins like the word of `length` letters at ``codes[row, at]``."""
-    key = np.int64(0)
-    for k in range(min(u, length)):
-        key = (key << 2) | np.int64(codes[row, at + k])
-    lacking = 2 * max(u - length, 0)
-    return key << lacking, (key + 1) << lacking
+def keys_of(u: int, window: Any, length: int) -> Any:
+    """First and last (exclusive) seed that begins like a window's first `length` letters.
+
+    A window is 32 letters, two bits each, the first one in the highest.
+    """
+    free = 2 * max(u - length, 0)
+    key = (window >> (64 - 2 * u)) & ((1 << (2 * u)) - 1) & (-1 << free)
+    return key, key + (1 << free)
 
 
 @shared
-def narrowed(arrays: Any, codes: Any, row: int, at: int, length: int, first: Any, last: Any) -> Any:
-    """Those entries of the seed at ``codes[row, at]`` that have the letters behind it, up to `length`."""
+def narrowed(arrays: Any, window: Any, length: int, first: Any, last: Any) -> Any:
+    """Those entries of a window's seed that have the letters behind it, too, of `length` together."""
     more = min(length - arrays.u, NEIGHBOURS)
     if more <= 0 or first == last:
         return first, last
-    near = np.int64(0)
-    for k in range(more):
-        near = (near << 2) | np.int64(codes[row, at + arrays.u + k])
+    near = (window >> (64 - 2 * (arrays.u + more))) & ((1 << (2 * more)) - 1)
     return neighbourhood_range(arrays.entries, first, last, near, more)
 
 
 @shared
-def entries_of(arrays: Any, codes: Any, row: int, at: int, length: int) -> Any:
-    """First and last (exclusive) entry of the word of `length` known letters at ``codes[row, at]``."""
-    low, high = keys_of(arrays.u, codes, row, at, length)
-    return narrowed(arrays, codes, row, at, length, np.int64(arrays.start[low]), np.int64(arrays.start[high]))
+def entries_of(arrays: Any, window: Any, length: int) -> Any:
+    """First and last (exclusive) entry of a window's first `length` letters, all of them known."""
+    low, high = keys_of(arrays.u, window, length)
+    return narrowed(arrays, window, length, np.int64(arrays.start[low]), np.int64(arrays.start[high]))
 
 
 @shared
 def neighbourhood_range(entries: Any, first: int, last: int, near: Any, letters: int) -> Any:
     """Those of a seed's sorted entries of which the neighbourhood begins with `near`, of so many letters."""
     free = 2 * (NEIGHBOURS - letters)
-    least = (near << free) - _HALF
-    most = ((near + 1) << free) - 1 - _HALF
-    low, high = first, last
-    while high - low > _FEW:
-        middle = (low + high) >> 1
-        if (entries[middle] >> 32) < least:
-            low = middle + 1
-        else:
-            high = middle
-    low = _count_up_to(entries, low, high, least - 1)
-    end, high = low, last
-    while high - end > _FEW:
-        middle = (end + high) >> 1
-        if (entries[middle] >> 32) <= most:
-            end = middle + 1
-        else:
-            high = middle
-    return low, _count_up_to(entries, end, high, most)
+    least = ((near << free) - _HALF) << 32
+    # No place is as large as the lower half.
+    most = ((((near + 1) << free) - 1 - _HALF) << 32) | 0xFFFFFFFF
+    low = _behind_less(entries, first, last, least)
+    return low, _behind_less(entries, low, last, most)
 
 
 @shared
-def _count_up_to(entries: Any, first: int, last: int, most: int) -> int:
-    """Behind the last of a few sorted entries with no larger neighbourhood; without a branch."""
-    found = first
-    for entry in range(first, last):
-        found += 1 if (entries[entry] >> 32) <= most else 0
-    return found
+def _behind_less(entries: Any, first: int, last: int, bound: Any) -> int:
+    """Behind those of some sorted entries that are less; few are counted, without a branch."""
+    low, high = first, last
+    while high - low > _COUNTED:
+        middle = (low + high) >> 1
+        if entries[middle] < bound:
+            low = middle + 1
+        else:
+            high = middle
+    # An index without a sign is not looked at, so that many are compared at a time.
+    of, found = np.uint64(low), 0
+    for k in range(np.uint64(high - low)):
+        found += 1 if entries[of + k] < bound else 0
+    return low + found
 
 
 def seed_length_of(letters: int) -> int:

@@ -80,7 +80,7 @@ def write_parts(
         "mates": mates is not None,
         "part_blocks": blocks,
     }
-    units = read_units(list(reads), mates)
+    units = read_units(list(reads), mates, BLOCK_READS)
     groups = iter(lambda: tuple(islice(units, blocks)), ())
     with open_dataset(
         output, parts, key=key, inputs=[*inputs, work.index.genome.source], resume=resume

@@ -16,17 +16,31 @@ from plait.devices.target import resolve
 from plait.errors import InvalidInput
 from plait.formats.fastq import RawReads, ReadBlock, checked_reads
 from plait.formats.reads import join_reads, open_reads, slice_reads
-from plait.mapping.alignments import ENDS, Diagonals, Loci, Paths, loci_kernel, paths_kernel
+from plait.lang.lanes import lanes_of
+from plait.mapping.alignments import (
+    ENDS,
+    Diagonals,
+    Loci,
+    Paths,
+    ReadGroup,
+    exact_kernel,
+    loci_kernel,
+    paths_kernel,
+)
 from plait.mapping.genome import LONGEST_READ, MOST_ERRORS, Genome, References
 from plait.mapping.index import LONGEST_SEED, NEIGHBOURS, Index
 from plait.mapping.seeds import (
+    GROUP,
+    LETTER_TABLE,
     MANY_PLACES,
     BorderScratch,
     PackedReads,
     Seeds,
     diagonals_kernel,
     packed_reads,
+    padded_letters,
     seeds_kernel,
+    words_of,
 )
 from plait.mapping.verification import BEYOND, DIAGONALS, DiagonalBatch
 from plait.run.executor import LocalExecutor
@@ -192,7 +206,40 @@ class Mapper:
 
     def _map_some(self, reads: ReadBlock, mates: NDArray[np.int64]) -> tuple[MappedReads, int]:
         """Map reads from the first on, as many as have not too many places together; and how many."""
-        statuses, packed = self._packed(reads)
+        lengths = reads.lengths
+        errors = self.settings.errors_of(lengths)
+        statuses = np.full(len(reads), _UNMAPPED, np.uint8)
+        statuses[lengths // (errors + 1) < SHORTEST_PIECE] = _ERRORS
+        statuses[lengths < SHORTEST_READ] = _SHORT
+        statuses[lengths > LONGEST_READ] = _LONG
+        used = np.where(statuses == _UNMAPPED, lengths, 0)
+        errors = np.where(used > 0, errors, 0)
+        packed, loci, done = (
+            self._with_errors(reads, used, errors) if errors.any() else self._exact(reads, used)
+        )
+        statuses, counts, hits = self._reported(statuses[:done], self._aligned(packed, loci))
+        own = reads if done == len(reads) else slice_reads(reads, 0, done)
+        return MappedReads(own, mates[:done], statuses, counts, hits), done
+
+    def _exact(self, reads: ReadBlock, lengths: NDArray[np.int64]) -> tuple[PackedReads, Loci, int]:
+        """Loci of reads without errors, of these lengths, in one pass over them."""
+        words, room, done = words_of(lengths), 2 * len(reads) + 1024, 0
+        planes = np.empty((2 * GROUP, words, 3), np.int64)
+        group = ReadGroup(LETTER_TABLE, planes, *np.empty((4, 2 * GROUP), np.int64))
+        letters, lanes = padded_letters(reads.letters, words), lanes_of(64)
+        while not done:
+            out = Loci(*np.empty((4, room), np.int64))
+            arrays, contigs = self.index.arrays, self._contigs
+            done, count = exact_kernel(lanes, arrays, contigs, letters, reads.starts, lengths, group, out)
+            room *= 4
+        packed = PackedReads(planes[:0], np.repeat(lengths, 2), lengths[:0])
+        return packed, Loci(*(column[:count] for column in out)), done
+
+    def _with_errors(
+        self, reads: ReadBlock, lengths: NDArray[np.int64], errors: NDArray[np.int64]
+    ) -> tuple[PackedReads, Loci, int]:
+        """Loci of reads with errors; of pieces without any there are places, and these are looked at."""
+        packed = packed_reads(reads.letters, reads.starts, lengths, errors)
         rows = packed.lengths.size
         most = int(packed.errors.max(initial=0)) + 1
         seeds = Seeds(*(np.empty((rows, most), np.int64) for _ in range(3)))
@@ -210,25 +257,11 @@ class Mapper:
         done = min(done, len(reads))
         keys = np.empty(int(ends[done - 1]) if done else 0, np.int64)
         diagonals_kernel(arrays.entries, packed, seeds, 0, 2 * done, keys)
-        hits = self._hits(packed, _unique(keys))
-        statuses, counts, hits = self._reported(statuses[:done], hits)
-        own = reads if done == len(reads) else slice_reads(reads, 0, done)
-        return MappedReads(own, mates[:done], statuses, counts, hits), done
+        return packed, self._loci(packed, _unique(keys)), done
 
-    def _packed(self, reads: ReadBlock) -> tuple[NDArray[np.uint8], PackedReads]:
-        lengths = reads.lengths
-        errors = self.settings.errors_of(lengths)
-        statuses = np.full(len(reads), _UNMAPPED, np.uint8)
-        statuses[lengths // (errors + 1) < SHORTEST_PIECE] = _ERRORS
-        statuses[lengths < SHORTEST_READ] = _SHORT
-        statuses[lengths > LONGEST_READ] = _LONG
-        used = np.where(statuses == _UNMAPPED, lengths, 0)
-        return statuses, packed_reads(reads.letters, reads.starts, used, np.where(used > 0, errors, 0))
-
-    def _hits(self, packed: PackedReads, keys: NDArray[np.int64]) -> HitRows:
-        words = self.index.arrays.words
+    def _loci(self, packed: PackedReads, keys: NDArray[np.int64]) -> Loci:
         edits = not self.settings.substitutions_only
-        found = self._target.launch(DIAGONALS, DiagonalBatch(words, packed, keys, edits))
+        found = self._target.launch(DIAGONALS, DiagonalBatch(self.index.arrays.words, packed, keys, edits))
         good = found != BEYOND
         keys, found = keys[good], found[good]
         # Without errors, or with substitutions alone, each place is a locus.
@@ -240,7 +273,9 @@ class Mapper:
             parts.append(self._inside(packed, keys[each], found[each]))
         if not each.all():
             parts += self._by_edits(packed, keys[~each], found[~each])
-        loci = _all_loci(parts)
+        return _all_loci(parts)
+
+    def _aligned(self, packed: PackedReads, loci: Loci) -> HitRows:
         count = loci.rows.size
         most = int(loci.distances.max(initial=0))
         # Each error and what is between two of them is a run; a number, a sign and a letter in MD.
@@ -251,6 +286,7 @@ class Mapper:
             np.empty((2, count), np.int64),
         )
         runs = np.empty(2 * most + 1, np.int64)
+        words = self.index.arrays.words
         paths_kernel(words, self._contigs, packed, loci, _diagonals(packed, most), runs, out)
         begins = self._contigs[loci.contigs, 0]
         return HitRows(
@@ -346,10 +382,12 @@ class ReadUnit(NamedTuple):
         return f"reads {self.first + 1:,} to {self.first + len(self.reads):,}"
 
 
-def read_units(reads: Reads, mates: _Path | Iterable[_Path] | None = None) -> Iterator[ReadUnit]:
-    """Reads, block by block in the order of the input; errors as of `plait.formats.reads.open_reads`."""
+def read_units(
+    reads: Reads, mates: _Path | Iterable[_Path] | None = None, block_reads: int | None = None
+) -> Iterator[ReadUnit]:
+    """Reads, block by block in the order of the input; blocks and errors as of `open_reads`."""
     first = 0
-    for block, own in _blocks(reads, mates):
+    for block, own in _blocks(reads, mates, block_reads):
         yield ReadUnit(block, own, first)
         first += len(block)
 
@@ -363,13 +401,15 @@ def mapped_blocks(
     return chain.from_iterable(executor.map(lambda unit: mapper.map_block(unit.reads, unit.mates), units))
 
 
-def _blocks(reads: Reads, mates: Any) -> Iterator[tuple[ReadBlock, NDArray[np.int64]]]:
+def _blocks(
+    reads: Reads, mates: Any, block_reads: int | None
+) -> Iterator[tuple[ReadBlock, NDArray[np.int64]]]:
     if isinstance(reads, Mapping):
         yield from _in_memory(reads, mates)
         return
     paths = reads if isinstance(reads, str | os.PathLike) else list(reads)
     others = mates if mates is None or isinstance(mates, str | os.PathLike) else list(mates)
-    with open_reads(paths, others, block_reads=BLOCK_READS) as files:
+    with open_reads(paths, others, block_reads=block_reads) as files:
         for item in files:
             if item.mates is None:
                 yield item.reads, np.zeros(len(item.reads), np.int64)

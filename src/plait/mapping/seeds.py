@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.lang.compile import kernel, shared
-from plait.lang.lanes import equal, lanes_of, load, lookup, mask_bits, splat, store
+from plait.lang.lanes import equal, lanes_of, load, lookup, mask_bits, prefetch, splat
 from plait.mapping.genome import CODE_OF_BYTE, OTHER
 from plait.mapping.index import NEIGHBOURS, entries_of, keys_of, narrowed
+from plait.mapping.verification import HALVES, word_at, word_from
 
 #: Places of a read on one strand from which on better borders of its pieces are looked for.
 MANY_PLACES: Final = 1024
@@ -28,11 +29,10 @@ MOST_TOUCHED: Final = 64
 class PackedReads(NamedTuple):
     """Reads on both strands: row 2 i is read i, row 2 i + 1 its reverse complement.
 
-    `codes` uint8 (rows, 64 * words); `words` int64 (rows, words, 3) are their planes, one word more than the
-    longest needs; `lengths` and `errors` int64 (rows,). A row of length 0 is not looked at.
+    `words` int64 (rows, words, 3) are planes of their letters, one word more than the longest needs;
+    `lengths` and `errors` int64 (rows,). A row of length 0 is not looked at.
     """
 
-    codes: Any
     words: Any
     lengths: Any
     errors: Any
@@ -62,29 +62,72 @@ LETTER_TABLE[1, :4] = 31, 1, 2, OTHER
 
 @kernel
 def pack_reads_kernel(octets: Any, letters: Any, starts: Any, table: Any, out: Any) -> None:
-    """Codes and planes of reads on both strands, 64 letters at a time.
-
-    `octets` are groups of 64 lanes of 8 bits; `letters` uint8 (1, letters) with as many behind as there are
-    columns of codes, a multiple of 64 that the planes have, too; `table` is `LETTER_TABLE`.
-    """
+    """Planes of reads on both strands, as `pack_read` makes them."""
     for read in range(starts.size - 1):
-        row, length = 2 * read, out.lengths[2 * read]
-        for first in range(0, length, 64):
-            own = load(octets, letters, 0, starts[read] + first) & splat(octets, table[1, 0])
-            store(octets, out.codes, row, first, lookup(octets, table, 0, own))
-        # An index without a sign is not looked at, so that many letters are turned at a time.
-        end = np.uint64(length - 1)
-        for k in range(np.uint64(length)):
-            code = out.codes[row, k]
-            out.codes[row + 1, end - k] = code if code == OTHER else 3 - code
-        for strand in range(row, row + 2):
-            for word in range(out.words.shape[1]):
-                codes = load(octets, out.codes, strand, 64 * word)
-                free = length - 64 * word
-                used = -1 if free >= 64 else ~(-1 << max(free, 0))
-                for plane in range(3):
-                    bit = splat(octets, table[1, 1 + plane])
-                    out.words[strand, word, plane] = mask_bits(equal(codes & bit, bit)) & used
+        pack_read(octets, letters, starts[read], table, 2 * read, out)
+
+
+@shared
+def pack_read(octets: Any, letters: Any, begin: int, table: Any, row: int, out: Any) -> None:
+    """Planes of a read, of the length that stands in `out`, into a row; the other strand's into the next.
+
+    `octets` are groups of 64 lanes of 8 bits; `letters` uint8 (1, letters) with 64 behind for each word of
+    the planes; `table` is `LETTER_TABLE`.
+    """
+    length, words = out.lengths[row], out.words.shape[1]
+    last = (length + 63) >> 6
+    own, other = out.words[row], out.words[row + 1]
+    for word in range(words):
+        chars = load(octets, letters, 0, begin + 64 * word) & splat(octets, table[1, 0])
+        codes = lookup(octets, table, 0, chars)
+        used = first_bits(length - 64 * word)
+        for plane in range(3):
+            bit = splat(octets, table[1, 1 + plane])
+            own[word, plane] = mask_bits(equal(codes & bit, bit)) & used
+            other[(last - 1 - word) if word < last else word, plane] = reversed_bits(own[word, plane])
+    # The words are the other way round, and each word is; before the first letter there may be free places.
+    for word in range(last):
+        used = first_bits(length - 64 * word)
+        for plane in range(3):
+            bits = word_at(other, plane, 64 * (last + word) - length)
+            other[word, plane] = (~bits if plane < 2 else bits) & used
+
+
+@shared
+def reversed_bits(word: Any) -> Any:
+    """The bits of a word the other way round."""
+    shift = 32
+    for mask in HALVES:
+        word = ((word >> shift) & mask) | ((word & mask) << shift)
+        shift >>= 1
+    return word
+
+
+@shared
+def first_bits(count: int) -> Any:
+    """A word in which so many bits are set, all of them from 64 on, none below 1."""
+    return -1 if count >= 64 else ~(-1 << max(count, 0))
+
+
+@shared
+def window_of(reads: Any, row: int, at: int) -> Any:
+    """32 known letters of a row from a place on, two bits each, the first one in the highest.
+
+    The other strand has them the other way round, from the lowest bit on.
+    """
+    place = reads.lengths[row] - at - 32
+    other = reads.words[row ^ 1]
+    return _spread(~word_from(other, 0, place)) | (_spread(~word_from(other, 1, place)) << 1)
+
+
+@shared
+def _spread(bits: Any) -> Any:
+    """The lower 32 bits, a zero in front of each."""
+    shift = 32
+    for mask in HALVES:
+        bits = (bits | (bits << shift)) & mask
+        shift >>= 1
+    return bits
 
 
 def packed_reads(
@@ -94,82 +137,87 @@ def packed_reads(
     errors: NDArray[np.int64],
 ) -> PackedReads:
     """Reads of capital letters as they are looked up, with the letters and errors that count of each."""
-    rows, words = 2 * lengths.size, ((int(lengths.max(initial=0)) + 63) >> 6) + 1
-    padded = np.zeros((1, letters.size + 64 * words), np.uint8)
-    padded[0, : letters.size] = letters
-    packed = PackedReads(
-        np.empty((rows, 64 * words), np.uint8),
-        np.empty((rows, words, 3), np.int64),
-        np.repeat(lengths, 2),
-        np.repeat(errors, 2),
-    )
-    pack_reads_kernel(lanes_of(64), padded, starts, LETTER_TABLE, packed)
+    words = words_of(lengths)
+    planes = np.empty((2 * lengths.size, words, 3), np.int64)
+    packed = PackedReads(planes, np.repeat(lengths, 2), np.repeat(errors, 2))
+    pack_reads_kernel(lanes_of(64), padded_letters(letters, words), starts, LETTER_TABLE, packed)
     return packed
+
+
+def words_of(lengths: NDArray[np.int64]) -> int:
+    """Words of planes of reads: one more than the longest needs."""
+    return ((int(lengths.max(initial=0)) + 63) >> 6) + 1
+
+
+def padded_letters(letters: NDArray[np.uint8], words: int) -> NDArray[np.uint8]:
+    """Letters uint8 (1, letters) with so many words behind."""
+    padded = np.empty((1, letters.size + 64 * words), np.uint8)
+    padded[0, : letters.size] = letters
+    padded[0, letters.size :] = 0
+    return padded
 
 
 @kernel
 def seeds_kernel(arrays: Any, reads: Any, many: int, scratch: Any, seeds: Any, totals: Any) -> None:
-    """Entries of the pieces of all rows, and how many they are together, `totals` int64 (rows,).
-
-    Rows are taken in groups, and of each group first all seeds, then their places in the table, then the
-    first of their entries, so that many cache misses are under way at a time.
-    """
+    """Entries of the pieces of all rows, and how many they are together, `totals` int64 (rows,)."""
     rows = reads.lengths.size
     for first in range(0, rows, GROUP):
         last = min(first + GROUP, rows)
+        look_up(arrays, reads, first, last, seeds)
         for row in range(first, last):
-            _cut(arrays.u, reads, row, seeds)
-        for row in range(first, last):
-            for piece in range(reads.errors[row] + 1):
-                seeds.first[row, piece] = arrays.start[seeds.first[row, piece]]
-                seeds.last[row, piece] = arrays.start[seeds.last[row, piece]]
-        touched = np.int64(0)
-        for row in range(first, last):
-            for piece in range(reads.errors[row] + 1):
-                own, end = seeds.first[row, piece], seeds.last[row, piece]
-                # A line of the cache has eight.
-                for entry in range(own, min(end, own + MOST_TOUCHED), 8):
-                    touched ^= arrays.entries[entry]
-        scratch.least[0, 0] = touched
-        for row in range(first, last):
-            totals[row] = _narrow(arrays, reads, row, seeds)
+            totals[row] = narrow(arrays, reads, row, seeds)
             if totals[row] > many and reads.errors[row] > 0:
                 totals[row] = _better_pieces(arrays, reads, row, scratch, seeds)
 
 
 @shared
-def _cut(u: int, reads: Any, row: int, seeds: Any) -> None:
+def look_up(arrays: Any, reads: Any, first: int, last: int, seeds: Any) -> None:
+    """Entries of the seeds that the pieces of a group of rows begin with.
+
+    First all seeds, then their places in the table, then the first of their entries, so that many cache
+    misses are under way at a time.
+    """
+    for row in range(first, last):
+        _cut(arrays, reads, row, seeds)
+    for row in range(first, last):
+        for piece in range(reads.errors[row] + 1):
+            own = np.int64(arrays.start[seeds.first[row, piece]])
+            end = np.int64(arrays.start[seeds.last[row, piece]])
+            seeds.first[row, piece] = own
+            seeds.last[row, piece] = end
+            # A line of the cache has eight.
+            for entry in range(own, min(end, own + MOST_TOUCHED), 8):
+                prefetch(arrays.entries, entry)
+
+
+@shared
+def _cut(arrays: Any, reads: Any, row: int, seeds: Any) -> None:
     """Pieces of about the same length, and the seeds that they begin with; none where a letter is unknown."""
     length, pieces = reads.lengths[row], reads.errors[row] + 1
-    at = 0
+    size, longer, at = length // pieces, length % pieces, 0
     for piece in range(pieces):
-        size = length // pieces + (1 if piece < length % pieces else 0)
+        after = at + size + (1 if piece < longer else 0)
         seeds.at[row, piece] = at
-        low = high = 0
-        if size > 0 and _is_known(reads, row, at, size):
-            low, high = keys_of(u, reads.codes, row, at, size)
+        low = high = np.int64(0)
+        if after > at and _is_known(reads, row, at, after - at):
+            low, high = keys_of(arrays.u, window_of(reads, row, at), after - at)
+            prefetch(arrays.start, low)
         seeds.first[row, piece] = low
         seeds.last[row, piece] = high
-        at += size
+        at = after
 
 
 @shared
-def _is_known(reads: Any, row: int, at: int, size: int) -> bool:
+def _is_known(reads: Any, row: int, at: int, size: int) -> Any:
     """Whether there are A, C, G and T alone."""
-    last = (at + size - 1) >> 6
     other = np.int64(0)
-    for word in range(at >> 6, last + 1):
-        other |= reads.words[row, word, 2]
-    if other == 0:
-        return True
-    known = True
-    for k in range(at, at + size):
-        known = known and reads.codes[row, k] != OTHER
-    return known
+    for k in range(at, at + size, 64):
+        other |= word_at(reads.words[row], 2, k) & first_bits(at + size - k)
+    return other == 0
 
 
 @shared
-def _narrow(arrays: Any, reads: Any, row: int, seeds: Any) -> int:
+def narrow(arrays: Any, reads: Any, row: int, seeds: Any) -> int:
     """Entries of whole pieces in the place of those of their seeds; returns how many they are together."""
     total = 0
     pieces = reads.errors[row] + 1
@@ -177,7 +225,7 @@ def _narrow(arrays: Any, reads: Any, row: int, seeds: Any) -> int:
         at = seeds.at[row, piece]
         end = seeds.at[row, piece + 1] if piece + 1 < pieces else reads.lengths[row]
         first, last = seeds.first[row, piece], seeds.last[row, piece]
-        first, last = narrowed(arrays, reads.codes, row, at, end - at, first, last)
+        first, last = narrowed(arrays, window_of(reads, row, at), end - at, first, last)
         seeds.first[row, piece] = first
         seeds.last[row, piece] = last
         total += last - first
@@ -198,7 +246,7 @@ def _better_pieces(arrays: Any, reads: Any, row: int, scratch: Any, seeds: Any) 
         left -= size
         first = last = 0
         if _is_known(reads, row, left, size):
-            first, last = entries_of(arrays, reads.codes, row, left, size)
+            first, last = entries_of(arrays, window_of(reads, row, left), size)
         seeds.at[row, piece] = left
         seeds.first[row, piece] = first
         seeds.last[row, piece] = last
@@ -243,7 +291,7 @@ def _count_from(arrays: Any, reads: Any, row: int, at: int, shortest: int, longe
         if known != 0:
             known = 0
             if _is_known(reads, row, at, size):
-                first, last = entries_of(arrays, reads.codes, row, at, size)
+                first, last = entries_of(arrays, window_of(reads, row, at), size)
                 known = last - first
         counts[at, size] = known
 

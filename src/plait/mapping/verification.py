@@ -24,6 +24,17 @@ BEYOND = 255
 _WORTH: Final = 1 << 18
 
 
+#: Bits of a word in the lower halves of stretches of 64, 32, ..., 2 bits.
+HALVES: Final = (
+    0x00000000FFFFFFFF,
+    0x0000FFFF0000FFFF,
+    0x00FF00FF00FF00FF,
+    0x0F0F0F0F0F0F0F0F,
+    0x3333333333333333,
+    0x5555555555555555,
+)
+
+
 class LaneScratch(NamedTuple):
     """Memory of pairs that are checked together, one in each bit of a group of w words; rows of words, int64.
 
@@ -107,7 +118,7 @@ def _add_pair(
     for word in range((longest + 63) >> 6):
         place = 64 * word - lacking
         for plane in range(2):
-            scratch.read[plane, 64 * word + line, group] = ~_word_from(read, plane, place)
+            scratch.read[plane, 64 * word + line, group] = ~word_from(read, plane, place)
         scratch.before[64 * word + line, group] = -1 if place <= -64 else ~(-1 << max(-place, 0))
     for word in range((longest + 2 * errors + 63) >> 6):
         place = at - lacking + 64 * word
@@ -116,7 +127,7 @@ def _add_pair(
 
 
 @shared
-def _word_from(read: Any, plane: int, at: int) -> Any:
+def word_from(read: Any, plane: int, at: int) -> Any:
     """64 letters of a plane of a read; before it there are none."""
     if at >= 0:
         return word_at(read, plane, at)
@@ -140,21 +151,13 @@ def transpose(lanes: Any, rows: Any, first: int, masks: Any) -> None:
 
 @shared
 def _check_pairs(lanes: Any, longest: int, errors: int, scratch: Any, pairs: int, out: Any) -> None:
-    masks = (
-        0x00000000FFFFFFFF,
-        0x0000FFFF0000FFFF,
-        0x00FF00FF00FF00FF,
-        0x0F0F0F0F0F0F0F0F,
-        0x3333333333333333,
-        0x5555555555555555,
-    )
     for word in range((longest + 63) >> 6):
-        transpose(lanes, scratch.before, 64 * word, masks)
+        transpose(lanes, scratch.before, 64 * word, HALVES)
         for plane in range(2):
-            transpose(lanes, scratch.read[plane], 64 * word, masks)
+            transpose(lanes, scratch.read[plane], 64 * word, HALVES)
     for word in range((longest + 2 * errors + 63) >> 6):
         for plane in range(2):
-            transpose(lanes, scratch.text[plane], 64 * word, masks)
+            transpose(lanes, scratch.text[plane], 64 * word, HALVES)
     error_levels(lanes, longest, errors, scratch)
     groups = scratch.read.shape[2]
     for pair in range(pairs):

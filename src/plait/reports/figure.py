@@ -27,8 +27,6 @@ _DATA: Final = json.loads((files("plait.reports") / "data" / "figures.json").rea
 THEMES: Final[Mapping[str, Mapping[str, str]]] = _DATA["themes"]
 #: Colours of numbers of subjects, from one to many.
 LEVELS: Final = tuple(f"$level{k}" for k in range(5))
-#: Colours of an amount, from little to much.
-SEQUENCE: Final = tuple(f"$sequence{k}" for k in range(7))
 #: Groups of predictors.
 GROUP_COLOURS: Final[Mapping[str, str]] = {
     "path_count": "$count",

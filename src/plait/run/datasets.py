@@ -57,7 +57,7 @@ _MOST_BLOCKS = 16
 #: The same of rows that are read here, and held or sent until somebody works on them.
 _MOST_SENT = 2
 #: Parts worked on at a time in this process: each is in memory, with what is made of it.
-_MOST_PARTS = 12
+_MOST_PARTS = 16
 
 
 class WorkedPart(NamedTuple):

@@ -22,7 +22,7 @@ from plait.formats.compression import read_ahead
 from plait.formats.datasets import beside, is_dataset
 from plait.formats.rearrangements import RearrangementReader, RowRange
 from plait.formats.row_groups import EncodedRows
-from plait.formats.tables import ONE_FILE, PartSettings, TableWriter, check_one_file, open_table
+from plait.formats.tables import ONE_FILE, PartSettings, ReadyRows, TableWriter, check_one_file, open_table
 from plait.run.executor import Executor
 from plait.settings import package_digest
 
@@ -437,8 +437,8 @@ def facts_of(run: RowRun[Any], devices: set[str]) -> dict[str, Any]:
 
 
 #: What is written and result of a block; and both behind its number of rows.
-_Ready: TypeAlias = tuple[pa.RecordBatch | EncodedRows, WorkedBlock[S]]
-_Done: TypeAlias = tuple[int, pa.RecordBatch | EncodedRows, WorkedBlock[S]]
+_Ready: TypeAlias = tuple[ReadyRows, WorkedBlock[S]]
+_Done: TypeAlias = tuple[int, ReadyRows, WorkedBlock[S]]
 
 
 def _worked_blocks(

@@ -1,4 +1,11 @@
-"""Hidden Markov models over sequences of frames: best paths, likelihoods, posteriors, counts, fitting."""
+"""Hidden Markov models over sequences of frames: best paths, likelihoods, posteriors, counts, fitting.
+
+    v_t(s) = (choice of v_{t-1}(r) extended by the transition r -> s) extended by what frame t weighs in s
+
+One sweep, states in lanes, in any algebra: `SaturatingMaxPlus` of logarithms is Viterbi's, `Probability` and
+`LogSum` the forward pass, `SaturatingCount` the number of paths, `Optimal` how many are best. The backward
+pass is the same sweep over frames in reverse with transitions turned round.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +27,32 @@ from plait.lang.algebras import (
     Probability,
     SaturatingCount,
     SaturatingMaxPlus,
+    algebra_in_lanes,
+    choice,
+    extend,
 )
-from plait.lang.lanes import host_lanes, lanes_of, padded
+from plait.lang.compile import by_type_of, kernel, shared
+from plait.lang.lanes import (
+    equal,
+    greater,
+    highest_bit,
+    lanes_of,
+    load,
+    lowest_bit,
+    mask_bits,
+    splat,
+    store,
+    width_of,
+)
 from plait.settings import thread_count
-from plait.states.dense import Beating, Reached, decode_few, decode_sequences, sweep_states, trace_states
 from plait.states.models import HiddenMarkovModel
 
 _Floats = NDArray[np.float64]
 
-#: Bytes of the values of frames that are held at a time.
+#: Bytes of what ways back are found by that are held at a time.
 _HELD: Final = 64 << 20
+#: Sequences that are swept together: what one waits for is the time of the others.
+_TOGETHER: Final = 4
 _MOST: Final = np.int64((1 << 63) - 1)
 _BEST: Final = SaturatingMaxPlus(-math.inf, 0.0)
 _SUM: Final = Probability(0.0, 1.0)
@@ -69,72 +92,219 @@ class Fitted(NamedTuple):
     log_likelihoods: list[float]
 
 
-class _Sweep:
-    """A model's tables in an algebra; values of frames are held a block at a time."""
+class _Tables(NamedTuple):
+    """A model's numbers; rows are padded to full lanes by states that nothing reaches.
 
-    def __init__(
-        self, algebra: Any, start: NDArray[Any], matrix: NDArray[Any], *, one_lane: bool = False
-    ) -> None:
-        self._algebra = algebra
-        self._kernel: Any = interpreted(sweep_states) if matrix.dtype == object else sweep_states
-        pair = isinstance(algebra, Optimal)
-        self._lanes = lanes_of(1) if one_lane or pair or matrix.dtype == object else host_lanes(64)
-        self._own = len(matrix)
-        self._zero = np.asarray(algebra.zero, matrix.dtype)
-        self._begin = self.padded(start[None])
-        # An even number of rows, with nothing in the last one.
-        self._matrix = np.empty_like(self._begin, shape=(self._own + self._own % 2, *self._begin.shape[1:]))
-        self._matrix[self._own :], self._matrix[: self._own] = self._zero, self.padded(matrix)
-        self.block = max(1, _HELD // self._begin.nbytes)
-
-    def padded(self, rows: NDArray[Any]) -> NDArray[Any]:
-        wide = np.empty((len(rows), padded(self._own), *rows.shape[2:]), rows.dtype)
-        wide[:, : self._own], wide[:, self._own :] = rows, self._zero
-        return wide
-
-    def run(self, weights: NDArray[Any], values: NDArray[Any] | None = None) -> tuple[NDArray[Any], ...]:
-        """Values that reach each state (frames + 1, states), those of the last frame, and scales (frames,).
-
-        With `values` it goes on from them. The last row of those that reach a state is not set.
-        """
-        wide = self.padded(weights)
-        frames = len(wide)
-        reached = np.empty_like(wide, shape=(frames + 1, *wide.shape[1:]))
-        scales, last = np.empty(frames), np.empty_like(wide, shape=(2, *wide.shape[1:]))
-        if values is not None:
-            last[0] = values
-        begins = values is None
-        self._kernel(
-            self._algebra, self._lanes, self._begin, self._matrix, wide, begins, reached, last, scales
-        )
-        return reached, last[frames & 1].copy(), scales
-
-    def trace(self, backwards: NDArray[Any], weights: NDArray[Any], reached: NDArray[Any], path: Any) -> None:
-        """The best way back from the state that `path` ends with."""
-        trace_states(self._algebra, self._lanes, self.padded(backwards), self.padded(weights), reached, path)
-
-    def through(self, weights: NDArray[Any]) -> _Swept:
-        """Over all frames, a block after the other."""
-        values: NDArray[Any] | None = None
-        before: list[NDArray[Any] | None] = []
-        scales = []
-        for first in range(0, len(weights), self.block):
-            before.append(values)
-            reached, values, scale = self.run(weights[first : first + self.block], values)
-            scales.append(scale)
-        return _Swept(before, reached, values, np.concatenate(scales))
-
-
-class _Swept(NamedTuple):
-    """Values that each block began with, those that reach the frames of the last one, and those at the end.
-
-    `scales` are those of all frames.
+    `begin` (1, states), `matrix` (groups * states, lanes): transitions from all states into those of a group
+    of lanes, then into the next; `backwards` (states, states): to, from; `table` (rows, states): what frames
+    weigh.
     """
 
-    before: list[NDArray[Any] | None]
-    reached: NDArray[Any]
-    after: Any
-    scales: NDArray[Any]
+    begin: Any
+    matrix: Any
+    backwards: Any
+    table: Any
+
+
+class Reached(NamedTuple):
+    """Ways back by what reaches states, (frames, sequences, states); or one row, and they are not kept."""
+
+    rows: Any
+
+
+class Beating(NamedTuple):
+    """Ways back of as many states as lanes, int64 (frames, sequences).
+
+    Bit ``r * width + s``: the way from state r into s is better than those from all states before r.
+    """
+
+    rows: Any
+
+
+def _pair(alg: Any, lanes: Any, rows: Any, row: Any, lane: Any) -> Any:
+    return rows[row, lane, 0], rows[row, lane, 1]
+
+
+def _put_pair(alg: Any, lanes: Any, rows: Any, row: Any, lane: Any, value: Any) -> None:
+    rows[row, lane, 0], rows[row, lane, 1] = value
+
+
+def _scale(alg: Any, values: Any, scales: Any, k: Any, t: Any) -> None:
+    """Make values of a frame sum to one; keep their sum."""
+    total = alg.zero
+    for s in range(values.shape[1]):
+        total += values[k, s]
+    if total > alg.zero:
+        for s in range(values.shape[1]):
+            values[k, s] /= total
+    scales[k, t] = total
+
+
+def _by_algebra(usual: Any, kind: type, other: Any) -> Any:
+    """What all algebras do, but for one."""
+    kinds = SaturatingMaxPlus, Probability, LogSum, SaturatingCount, Count, Optimal
+    return by_type_of({**dict.fromkeys(kinds, usual), kind: other})
+
+
+_get: Final = _by_algebra(lambda alg, lanes, rows, row, lane: load(lanes, rows, row, lane), Optimal, _pair)
+_put: Final = _by_algebra(
+    lambda alg, lanes, rows, row, lane, value: store(lanes, rows, row, lane, value), Optimal, _put_pair
+)
+_all_alike: Final = _by_algebra(
+    lambda alg, lanes, rows, row, lane: splat(lanes, rows[row, lane]), Optimal, _pair
+)
+_nothing: Final = _by_algebra(lambda alg, lanes: splat(lanes, alg.zero), Optimal, lambda alg, lanes: alg.zero)
+_in_lanes: Final = _by_algebra(
+    lambda alg, lanes: alg, SaturatingMaxPlus, lambda alg, lanes: algebra_in_lanes(alg, lanes)
+)
+_scaled: Final = _by_algebra(lambda alg, values, scales, k, t: None, Probability, _scale)
+
+
+@shared
+def _reaching(algebra: Any, lanes: Any, model: Any, values: Any, k: Any, s: Any) -> Any:
+    """What reaches some states from all, whose values are in row k of `values`."""
+    # Two chains of choices, each of which waits for itself alone.
+    alg, count = _in_lanes(algebra, lanes), model.backwards.shape[0]
+    found = other = _nothing(algebra, lanes)
+    row = s // width_of(lanes) * count
+    for r in range(0, count, 2):
+        value, after = _all_alike(alg, lanes, values, k, r), _all_alike(alg, lanes, values, k, r + 1)
+        found = choice(alg, found, extend(alg, value, _get(alg, lanes, model.matrix, row + r, 0)))
+        other = choice(alg, other, extend(alg, after, _get(alg, lanes, model.matrix, row + r + 1, 0)))
+    return choice(alg, found, other)
+
+
+def _keep(ways: Any, algebra: Any, lanes: Any, model: Any, values: Any, place: Any) -> Any:
+    t, k, s = place
+    found = _reaching(algebra, lanes, model, values, k, s)
+    _put(algebra, lanes, ways.rows[min(t, ways.rows.shape[0] - 1)], k, s, found)
+    return found
+
+
+def _note(ways: Any, algebra: Any, lanes: Any, model: Any, values: Any, place: Any) -> Any:
+    t, k, _ = place
+    alg, found, bits = _in_lanes(algebra, lanes), splat(lanes, algebra.zero), 0
+    for r in range(width_of(lanes)):
+        step = extend(alg, splat(lanes, values[k, r]), load(lanes, model.matrix, r, 0))
+        bits |= mask_bits(greater(step, found)) << r * width_of(lanes)
+        found = choice(alg, found, step)
+    ways.rows[t, k] = bits
+    return found
+
+
+def _equal_way(ways: Any, algebra: Any, lanes: Any, model: Any, row: Any, place: Any) -> Any:
+    t, k, s = place
+    alg, value = _in_lanes(algebra, lanes), splat(lanes, ways.rows[t + 1, k, s])
+    r, found = 0, 0
+    while r < model.table.shape[1] and found == 0:
+        here = extend(alg, load(lanes, ways.rows[t], k, r), load(lanes, model.table, row, r))
+        found = mask_bits(equal(extend(alg, here, load(lanes, model.backwards, s, r)), value))
+        r += lanes.width
+    return r - lanes.width + lowest_bit(found)
+
+
+def _last_better(ways: Any, algebra: Any, lanes: Any, model: Any, row: Any, place: Any) -> Any:
+    t, k, s = place
+    column = 0
+    for r in range(width_of(lanes)):
+        column |= 1 << r * width_of(lanes)
+    return highest_bit(ways.rows[t + 1, k] >> s & column) // width_of(lanes)
+
+
+_reached: Final[Any] = by_type_of({Reached: _keep, Beating: _note})
+_came_from: Final[Any] = by_type_of({Reached: _equal_way, Beating: _last_better})
+
+
+@kernel
+def sweep_states(
+    lanes: Any,
+    algebra: Any,
+    model: _Tables,
+    codes: Any,
+    counts: Any,
+    block: Any,
+    values: Any,
+    ways: Any,
+    scales: Any,
+) -> None:
+    """Sweep sequences of `counts` frames side by side; `codes` int32 (sequences, frames): rows of the table.
+
+    `block`: the first frame, and the end. `values` (2, sequences, states): row ``n % 2`` has those after n
+    frames, in the end the last ones of each sequence. `ways` are kept of what reaches states before the
+    weights of their frame; those of the first frame of all are not set. `scales` (sequences, frames): what
+    probabilities were divided by.
+    """
+    alg, first = _in_lanes(algebra, lanes), block[0]
+    for t in range(first, block[1]):
+        before, after = values[t & 1], values[1 - (t & 1)]
+        for s in range(0, values.shape[2], width_of(lanes)):
+            for k in range(codes.shape[0]):
+                if t < counts[k]:
+                    found = _get(alg, lanes, model.begin, 0, s)
+                    if t > 0:
+                        found = _reached(ways, algebra, lanes, model, before, (t - first, k, s))
+                    found = extend(alg, found, _get(alg, lanes, model.table, codes[k, t], s))
+                    _put(alg, lanes, after, k, s, found)
+        for k in range(codes.shape[0]):
+            if t < counts[k]:
+                _scaled(algebra, after, scales, k, t)
+
+
+@kernel
+def trace_states(
+    lanes: Any, algebra: Any, model: _Tables, codes: Any, counts: Any, block: Any, ways: Any, path: Any
+) -> None:
+    """The best ways into states of `path` int32 (sequences, frames) at the end of a block or of a sequence.
+
+    Of equal ones those from the first states; -1 is no state.
+    """
+    for t in range(min(block[1], path.shape[1] - 1) - 1, block[0] - 1, -1):
+        for k in range(path.shape[0]):
+            s = path[k, t + 1]
+            if t < counts[k] - 1 and s >= 0:
+                path[k, t] = _came_from(ways, algebra, lanes, model, codes[k, t], (t - block[0], k, s))
+
+
+def _laid_out(
+    algebra: Any, start: NDArray[Any], transitions: NDArray[Any], table: NDArray[Any]
+) -> tuple[Any, _Tables]:
+    """Lanes for an algebra and so many states, and a model's tables in them."""
+    states, rest, zero = len(start), start.shape[1:], np.asarray(algebra.zero, start.dtype)
+    lanes = lanes_of(
+        1 if not isinstance(algebra, (SaturatingMaxPlus, Probability)) else 4 if states <= 4 else 8
+    )
+    wide = states + -states % max(lanes.width, 2)
+    # All rows of one group of lanes; of several an even number.
+    count = wide if wide == lanes.width else states + states % 2
+
+    def padded(rows: NDArray[Any], count: int) -> NDArray[Any]:
+        found = np.empty((count, wide, *rest), rows.dtype)
+        found[:], found[: len(rows), :states] = zero, rows
+        return found
+
+    groups = padded(transitions, count).reshape(count, -1, lanes.width, *rest).swapaxes(0, 1)
+    matrix = groups.reshape(-1, lanes.width, *rest)
+    backwards = padded(transitions.swapaxes(0, 1), count)
+    return lanes, _Tables(padded(start[None], 1), matrix, backwards, padded(table, len(table)))
+
+
+def _swept(
+    algebra: Any, start: NDArray[Any], transitions: NDArray[Any], rows: NDArray[Any], *, kept: bool = False
+) -> tuple[NDArray[Any], NDArray[Any], _Floats]:
+    """Sweep one sequence of frames that weigh `rows` (frames, states).
+
+    What reaches states (frames, states), if it is to be kept, values after the last frame, and scales.
+    """
+    lanes, model = _laid_out(algebra, start, transitions, rows)
+    frames, states = rows.shape[:2]
+    run: Any = interpreted(sweep_states) if rows.dtype == object else sweep_states
+    values, reached = (
+        np.empty_like(model.table, shape=(n, 1, *model.table.shape[1:])) for n in (2, frames if kept else 1)
+    )
+    reached[:1], scales = model.begin[0], np.ones((1, frames))
+    codes, counts = np.arange(frames, dtype=np.int32)[None], np.array([frames])
+    run(lanes, algebra, model, codes, counts, (0, frames), values, Reached(reached), scales)
+    return reached[:, 0, :states], values[frames & 1, 0, :states], scales[0]
 
 
 def _logs(table: _Floats) -> _Floats:
@@ -172,33 +342,11 @@ def decode(model: HiddenMarkovModel, observations: ArrayLike) -> Decoded:
     return decode_each(model, [observations], device="cpu", threads=1)[0]
 
 
-def _decoded(begin: _Floats, backwards: _Floats, weights: _Floats) -> Decoded:
-    path = np.full(len(weights), -1, np.int32)
-    if not path.size:
-        return Decoded(0.0, path)
-    sweep = _Sweep(_BEST, begin, backwards.T)
-    before, reached, after, _ = sweep.through(weights)
-    path[-1] = int(after.argmax())
-    score = float(after[path[-1]])
-    if score == -math.inf:
-        path[-1] = -1
-        return Decoded(score, path)
-    for number in range(len(before) - 1, -1, -1):
-        part = weights[number * sweep.block : (number + 1) * sweep.block]
-        end = number * sweep.block + len(part)
-        if number < len(before) - 1:
-            behind, end = reached[0], end + 1
-            reached, *_ = sweep.run(part, before[number])
-            reached[-1] = behind
-        sweep.trace(backwards, part, reached, path[number * sweep.block : end])
-    return Decoded(score, path)
-
-
 class SequenceBatch(NamedTuple):
     """Sequences of `owner` as they were `given`.
 
-    `model`: `begin`, `backwards` and `table` of `sweep_sequences`, in the numbers of `algebra`; `rows` of the
-    table by frame, int64, of each sequence; `logs` of what its probabilities were divided by.
+    `model`: start, transitions and `table` (rows, states), in the numbers of `algebra`; `rows` of the table
+    by frame, int64, of each sequence; `logs` of what its probabilities were divided by.
     """
 
     owner: HiddenMarkovModel
@@ -208,10 +356,11 @@ class SequenceBatch(NamedTuple):
     logs: Sequence[float]
     algebra: Any
 
-    def groups(self, width: int, most: int) -> list[NDArray[np.int64]]:
-        """Numbers of sequences of like lengths, up to so many, of which `most` values of a state are held."""
+    def groups(self, width: int, most: float = math.inf) -> list[NDArray[np.int64]]:
+        """Numbers of sequences with frames, of like lengths, up to so many with `most` frames."""
         sizes = np.array([len(one) for one in self.rows], np.int64)
-        order, first, found = np.argsort(sizes, kind="stable"), 0, []
+        order, found = np.argsort(sizes, kind="stable"), []
+        first = int((sizes == 0).sum())
         while first < order.size:
             last = min(first + width, order.size)
             while last > first + 1 and (last - first) * sizes[order[last - 1]] > most:
@@ -220,75 +369,85 @@ class SequenceBatch(NamedTuple):
             first = last
         return found
 
-    def codes(self, own: NDArray[np.int64], width: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Rows of some sequences one below the other, int32 (width, frames), and their numbers of frames."""
-        counts = np.zeros(width, np.int64)
-        counts[: own.size] = [len(self.rows[k]) for k in own]
-        codes = np.zeros((width, counts.max(initial=0)), np.int32)
-        for lane, k in enumerate(own.tolist()):
+    def codes(self, own: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Rows of some sequences one below the other, int32, and their numbers of frames."""
+        counts = np.array([len(self.rows[k]) for k in own])
+        codes = np.zeros((own.size, counts.max()), np.int32)
+        for lane, k in enumerate(own):
             codes[lane, : counts[lane]] = self.rows[k]
         return codes, counts
 
 
-def _decode_groups(run: Any, few: Any, batch: SequenceBatch, target: Target) -> list[Decoded]:
-    begin, backwards, table = batch.model
-    lanes, states = host_lanes(64), begin.size
-    model: Any = batch.model
+def _decode_groups(sweep: Any, trace: Any, batch: SequenceBatch, target: Target) -> list[Decoded]:
+    lanes, model = _laid_out(batch.algebra, *batch.model)
+    alone, wide = model.begin.shape[1] == lanes.width, model.begin.shape[1]
     found = [Decoded(0.0, np.empty(0, np.int32))] * len(batch.rows)
-    in_lanes = states <= _FEW
-    if in_lanes:
-        lanes = lanes_of(4 if states <= 4 else 8)
-        model = tuple(_padded(rows, lanes) for rows in (begin[None], backwards.T, backwards, table))
-    alone, wide = in_lanes and states <= lanes.width, model[1].shape[1]
     spare = [np.empty(0)] * target.threads
 
     def one(own: NDArray[np.int64]) -> None:
-        codes, counts = batch.codes(own, own.size if in_lanes else lanes.width)
-        room = codes.size if alone else (codes.size + len(codes)) * wide
-        if (8 * room > _HELD and not alone) if in_lanes else 2 * own.size < lanes.width:
-            for k in own:
-                found[k] = _decoded(begin, backwards, table[batch.rows[k]])
-            return
+        codes, counts = batch.codes(own)
+        frames, each = codes.shape[1], own.size * (1 if alone else wide)
+        path, values, begun = np.full(codes.shape, -1, np.int32), np.empty((2, own.size, wide)), []
+        # Blocks of frames: what all but the last begin with is kept, and they are swept again for their ways.
+        size = min(max(_HELD // (8 * each), 1), frames)
+        blocks = [(first, min(first + size, frames)) for first in range(0, frames, size)]
         # Memory is used again: new pages take as long as what is written to them.
-        held = spare.pop()
+        held, room = spare.pop(), (size + 1) * each
         held = held if held.size >= room else np.empty(room)
-        memory: Any
-        if alone:
-            ways: Any = Beating(held[:room].view(np.int64).reshape(codes.shape[::-1]))
-            memory = np.empty((2, len(codes), wide)), ways
-        elif in_lanes:
-            ways = Reached(held[:room].reshape(-1, len(codes), wide))
-            ways.rows[:1] = model[0][0]
-            memory = np.empty((2, len(codes), wide)), ways
-        else:
-            codes = np.ascontiguousarray(codes.T)
-            memory = np.empty((2 * states, lanes.width)), held[:room].reshape(-1, states, lanes.width)
-        path, scores = np.empty(codes.shape, np.int32), np.zeros(counts.size)
-        (few if in_lanes else run)(lanes, batch.algebra, model, codes, counts, memory, path, scores)
+        rows: Any = held[:room].reshape(size + 1, own.size, -1)
+        ways: Any = Beating(rows[:, :, 0].view(np.int64)) if alone else Reached(rows)
+
+        def swept(block: tuple[int, int], values: _Floats) -> None:
+            if not alone:
+                rows[0] = model.begin[0]
+            sweep(lanes, batch.algebra, model, codes, counts, block, values, ways, _NO_SCALES)
+
+        for block in blocks:
+            begun.append(values.copy())
+            swept(block, values)
+        last = values[counts & 1, np.arange(own.size)]
+        scores = last.max(axis=1)
+        path[np.arange(own.size), counts - 1] = np.where(scores > -math.inf, last.argmax(axis=1), -1)
+        for block, values in zip(reversed(blocks), reversed(begun), strict=True):
+            if block != blocks[-1]:
+                behind = ways.rows[0].copy()
+                swept(block, values)
+                ways.rows[size] = behind
+            trace(lanes, batch.algebra, model, codes, counts, block, ways, path)
         spare.append(held)
-        for lane, k in enumerate(own.tolist()):
-            line = path[lane] if in_lanes else path[:, lane].copy()
-            found[k] = Decoded(float(scores[lane]), line[: counts[lane]])
+        for k, score, line, count in zip(own, scores.tolist(), path, counts, strict=True):
+            found[k] = Decoded(score, line[:count])
 
-    over_threads(target.threads, batch.groups(host_lanes(64).width, _HELD // (8 * model[1].shape[1])), one)
+    over_threads(target.threads, batch.groups(_TOGETHER), one)
     return found
 
 
-def _padded(rows: _Floats, lanes: Any) -> _Floats:
-    """Rows of impossible states besides: lanes are full, and as many rows, or an even number of them."""
-    wide = rows.shape[1] + -rows.shape[1] % lanes.width
-    below = -len(rows) % (lanes.width if wide == lanes.width else 2)
-    found = np.full((len(rows) + below, wide), -math.inf)
-    found[: len(rows), : rows.shape[1]] = rows
-    return found
+def _sum_groups(sweep: Any, batch: SequenceBatch, target: Target) -> _Floats:
+    lanes, model = _laid_out(batch.algebra, *batch.model)
+    logs = np.array(batch.logs, np.float64)
+
+    def one(own: NDArray[np.int64]) -> None:
+        codes, counts = batch.codes(own)
+        values, scales = np.empty((3, own.size, model.begin.shape[1])), np.empty(codes.shape)
+        values[2:] = model.begin[0]
+        frames = 0, codes.shape[1]
+        sweep(lanes, batch.algebra, model, codes, counts, frames, values[:2], Reached(values[2:]), scales)
+        for lane, k in enumerate(own):
+            sums = scales[lane, : counts[lane]]
+            logs[k] = logs[k] + np.log(sums).sum() if sums.all() else improbable(batch.owner, batch.given[k])
+
+    over_threads(target.threads, batch.groups(_TOGETHER), one)
+    return logs
 
 
-def _each_likelihood(batch: SequenceBatch, target: Target) -> _Floats:
-    return np.array(over_threads(target.threads, batch.given, partial(likelihood, batch.owner)), np.float64)
+def improbable(model: HiddenMarkovModel, observations: ArrayLike) -> float:
+    """The likelihood of what is too improbable to be told beside the rest, or impossible."""
+    weights = model.log_weights(observations)
+    _, after, _ = _swept(_LOG_SUM, _logs(model.start), _logs(model.transitions), weights)
+    return float(np.logaddexp.reduce(after))
 
 
-#: Most states that are in lanes themselves where there are several sequences.
-_FEW: Final = 32
+_NO_SCALES: Final = np.empty((1, 1))
 #: Steps between states that are worth the start of a GPU which was not asked for by name.
 _WORTH: Final = 1 << 36
 
@@ -299,15 +458,15 @@ def _worth(batch: SequenceBatch) -> bool:
 
 _PATHS: Final = Problem(
     "best paths of sequences",
-    cpu=partial(_decode_groups, decode_sequences, decode_few),
-    reference=partial(_decode_groups, interpreted(decode_sequences), interpreted(decode_few)),
+    cpu=partial(_decode_groups, sweep_states, trace_states),
+    reference=partial(_decode_groups, interpreted(sweep_states), interpreted(trace_states)),
     cuda="plait.states.gpu_states:decode_batch",
     worth=_worth,
 )
 _LIKELIHOODS: Final = Problem(
     "likelihoods of sequences",
-    cpu=_each_likelihood,
-    reference=_each_likelihood,
+    cpu=partial(_sum_groups, sweep_states),
+    reference=partial(_sum_groups, interpreted(sweep_states)),
     cuda="plait.states.gpu_states:likelihood_batch",
     worth=_worth,
 )
@@ -343,8 +502,7 @@ def decode_each(
     InvalidInput
         If an observation is not what it should be.
     """
-    tables = _logs(model.start), np.ascontiguousarray(_logs(model.transitions).T)
-    return resolve(device, threads).launch(_PATHS, _batch(model, sequences, tables, _BEST))
+    return resolve(device, threads).launch(_PATHS, _batch(model, sequences, _BEST))
 
 
 def likelihood_each(
@@ -371,29 +529,26 @@ def likelihood_each(
     InvalidInput
         If an observation is not what it should be.
     """
-    tables = model.start, np.ascontiguousarray(model.transitions.T)
-    return resolve(device, threads).launch(_LIKELIHOODS, _batch(model, sequences, tables, _SUM))
+    return resolve(device, threads).launch(_LIKELIHOODS, _batch(model, sequences, _SUM))
 
 
-def _batch(
-    model: HiddenMarkovModel, sequences: Sequence[ArrayLike], tables: tuple[_Floats, _Floats], algebra: Any
-) -> SequenceBatch:
+def _batch(model: HiddenMarkovModel, sequences: Sequence[ArrayLike], algebra: Any) -> SequenceBatch:
     """Sequences of symbols share the rows of the emissions; others have rows of their own."""
+    as_numbers = _logs if algebra is _BEST else np.asarray
     emissions = np.empty((0, len(model.start))) if model.emissions is None else model.emissions.T
-    parts, rows, logs = [_logs(emissions) if algebra is _BEST else emissions], [], []
-    first = len(emissions)
+    parts, rows, logs, first = [as_numbers(emissions)], [], [], len(emissions)
     for one in sequences:
-        own, log = np.empty((0, len(model.start))), 0.0
         if model.emissions is not None and np.ndim(one) != 2:
             rows.append(model.codes(one))
-        else:
-            own, log = (model.log_weights(one), 0.0) if algebra is _BEST else _probabilities(model, one)
-            rows.append(np.arange(first, first + len(own)))
+            logs.append(0.0)
+            continue
+        own, log = (model.log_weights(one), 0.0) if algebra is _BEST else _probabilities(model, one)
+        rows.append(np.arange(first, first + len(own)))
         parts.append(own)
         logs.append(log)
         first += len(own)
-    table = np.ascontiguousarray(np.concatenate(parts))
-    return SequenceBatch(model, sequences, (*tables, table), rows, logs, algebra)
+    tables = as_numbers(model.start), as_numbers(model.transitions), np.concatenate(parts)
+    return SequenceBatch(model, sequences, tables, rows, logs, algebra)
 
 
 def _probabilities(model: HiddenMarkovModel, observations: ArrayLike) -> tuple[_Floats, float]:
@@ -424,15 +579,7 @@ def likelihood(model: HiddenMarkovModel, observations: ArrayLike) -> float:
     InvalidInput
         If an observation is not what it should be.
     """
-    scaled, log = _probabilities(model, observations)
-    if not len(scaled):
-        return 0.0
-    scales = _Sweep(_SUM, model.start, model.transitions).through(scaled).scales
-    if scales.all():
-        return log + float(np.log(scales).sum())
-    # Something is too improbable to be told beside the rest, or impossible.
-    sweep = _Sweep(_LOG_SUM, _logs(model.start), _logs(model.transitions), one_lane=True)
-    return float(np.logaddexp.reduce(sweep.through(model.log_weights(observations)).after))
+    return float(likelihood_each(model, [observations], device="cpu", threads=1)[0])
 
 
 class _Expected(NamedTuple):
@@ -444,14 +591,13 @@ class _Expected(NamedTuple):
 
 
 def _expected(model: HiddenMarkovModel, observations: ArrayLike) -> _Expected:
-    count, ones = len(model.start), np.ones(len(model.start))
     scaled, log = _probabilities(model, observations)
-    forward, _, scales = _Sweep(_SUM, model.start, model.transitions).run(scaled)
+    forward, _, scales = _swept(_SUM, model.start, model.transitions, scaled, kept=True)
     if not scales.all():
         return _expected_of_logarithms(model, model.log_weights(observations))
-    backward, _, _ = _Sweep(_SUM, ones, np.ascontiguousarray(model.transitions.T)).run(scaled[::-1])
-    behind = backward[-2::-1, :count]
-    ahead = forward[:-1, :count] * scaled
+    ones = np.ones_like(model.start)
+    behind = _swept(_SUM, ones, model.transitions.T, scaled[::-1], kept=True)[0][::-1]
+    ahead = forward * scaled
     ahead /= ahead.sum(axis=1, keepdims=True)
     both = ahead * behind
     totals = both.sum(axis=1, keepdims=True)
@@ -466,12 +612,11 @@ def _expected(model: HiddenMarkovModel, observations: ArrayLike) -> _Expected:
 
 def _expected_of_logarithms(model: HiddenMarkovModel, weights: _Floats) -> _Expected:
     """The same where probabilities are too small for numbers; not a number where there is no path."""
-    count, steps = len(model.start), _logs(model.transitions)
-    forward, after, _ = _Sweep(_LOG_SUM, _logs(model.start), steps, one_lane=True).run(weights)
-    back = _Sweep(_LOG_SUM, np.zeros(count), np.ascontiguousarray(steps.T), one_lane=True)
-    behind = back.run(weights[::-1])[0][-2::-1, :count]
-    log = float(np.logaddexp.reduce(after[:count]))
-    ahead = forward[:-1, :count] + weights
+    steps = _logs(model.transitions)
+    forward, after, _ = _swept(_LOG_SUM, _logs(model.start), steps, weights, kept=True)
+    behind = _swept(_LOG_SUM, np.zeros_like(model.start), steps.T, weights[::-1], kept=True)[0][::-1]
+    log = float(np.logaddexp.reduce(after))
+    ahead = forward + weights
     if log == -math.inf:
         return _Expected(np.full(weights.shape, math.nan), np.zeros_like(steps), log)
     transitions = np.zeros_like(steps)
@@ -527,7 +672,7 @@ def paths(model: HiddenMarkovModel, observations: ArrayLike) -> int:
         start, steps, seen = (
             table.astype(np.int64).astype(kind) for table in (model.start > 0, model.transitions > 0, weights)
         )
-        found = _Sweep(algebra, start, steps, one_lane=True).through(seen).after
+        _, found, _ = _swept(algebra, start, steps, seen)
         if algebra is BIG_COUNT or (found < _MOST).all():
             break
     return sum(found.tolist())
@@ -558,7 +703,7 @@ def ties(model: HiddenMarkovModel, observations: ArrayLike) -> int:
         np.stack([t, np.ones_like(t)], -1) for t in (_logs(model.start), _logs(model.transitions), weights)
     )
     start, steps, seen = tables
-    after = _Sweep(_TIES, start, steps).through(seen).after
+    _, after, _ = _swept(_TIES, start, steps, seen)
     best = after[:, 0].max()
     return 0 if best == -math.inf else int(after[after[:, 0] == best, 1].sum())
 

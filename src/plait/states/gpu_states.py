@@ -15,60 +15,119 @@ from plait.devices.cuda import cuda, cuda_kernel
 from plait.devices.cuda_devices import POOL
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import over_threads
-from plait.lang.algebras import Probability, SaturatingMaxPlus
-from plait.lang.compile import shared, types
-from plait.lang.lanes import lanes_of
-from plait.states.decoding import Decoded, SequenceBatch, likelihood
-from plait.states.dense import sweep_sequences, trace_sequences
+from plait.lang.algebras import Probability, SaturatingMaxPlus, choice, extend
+from plait.lang.compile import by_type_of, shared, types
+from plait.states.decoding import Decoded, SequenceBatch, improbable
 from plait.states.graphs import Graph, GraphBatch, Path
 
-_ONE: Final = lanes_of(1)
 #: Threads of a block: of sequences, and with a graph.
 _THREADS, _BLOCK = 64, 512
 #: Sequences of a launch, and bytes of what reaches their states.
 _SEQUENCES, _BYTES = 1 << 16, 1 << 33
 
 
+def _log_of_sum(alg: Any, values: Any, own: Any) -> Any:
+    """Make values of a frame sum to one; the logarithm of their sum."""
+    total = alg.zero
+    for s in range(values.shape[0]):
+        total += values[s, own]
+    if total == alg.zero:
+        return -math.inf
+    for s in range(values.shape[0]):
+        values[s, own] /= total
+    return math.log(total)
+
+
+_scaled: Final[Any] = by_type_of({SaturatingMaxPlus: lambda alg, values, own: 0.0, Probability: _log_of_sum})
+
+
+@shared
+def _two_choices(alg: Any, backwards: Any, values: Any, s: Any, u: Any, own: Any) -> Any:
+    """What reaches two states from all states; two chains of choices each."""
+    even = odd = even_u = odd_u = alg.zero
+    for r in range(0, values.shape[0] - 1, 2):
+        value, after = values[r, own], values[r + 1, own]
+        even = choice(alg, even, extend(alg, value, backwards[s, r]))
+        odd = choice(alg, odd, extend(alg, after, backwards[s, r + 1]))
+        even_u = choice(alg, even_u, extend(alg, value, backwards[u, r]))
+        odd_u = choice(alg, odd_u, extend(alg, after, backwards[u, r + 1]))
+    if values.shape[0] & 1:
+        last = values.shape[0] - 1
+        even = choice(alg, even, extend(alg, values[last, own], backwards[s, last]))
+        even_u = choice(alg, even_u, extend(alg, values[last, own], backwards[u, last]))
+    return choice(alg, even, odd), choice(alg, even_u, odd_u)
+
+
+@shared
+def _trace_states(
+    backwards: Any, table: Any, codes: Any, count: Any, reached: Any, path: Any, own: Any
+) -> Any:
+    """The best path of sequence `own`, of equal ones that of the first states; its score."""
+    score, last = -math.inf, -1
+    for r in range(backwards.shape[0]):
+        value = reached[count - 1, r, own] + table[codes[count - 1, own], r]
+        if value > score:
+            score, last = value, r
+    path[count - 1, own] = last
+    for t in range(count - 2, -1, -1):
+        if last >= 0:
+            value, into = reached[t + 1, last, own], last
+            for r in range(backwards.shape[0] - 1, -1, -1):
+                if reached[t, r, own] + table[codes[t, own], r] + backwards[into, r] == value:
+                    last = r
+        path[t, own] = last
+    return score
+
+
 def _examples() -> list[tuple[Any, ...]]:
     codes, counts, rows = np.zeros((1, 1), np.int32), np.zeros(1, np.int64), np.zeros((1, 1))
-    model, memory = (np.zeros(1), rows, rows), (rows, np.zeros((1, 1, 1)), codes, np.zeros(1))
+    memory = np.zeros((2, 1, 1)), np.zeros((1, 1, 1)), codes, np.zeros(1)
     kinds = SaturatingMaxPlus(-math.inf, 0.0), Probability(0.0, 1.0)
-    return [(algebra, model, codes, counts, memory) for algebra in kinds]
+    return [(alg, (np.zeros(1), rows, rows), codes, counts, memory) for alg in kinds]
 
 
 @cuda_kernel(_examples)
-def sweep_each(algebra: Any, model: Any, codes: Any, counts: Any, memory: Any) -> None:
+def sweep_each(alg: Any, model: Any, codes: Any, counts: Any, memory: Any) -> None:
     """Sweep sequences of frames `codes` int32 (frames, width), one a thread, and trace paths if asked for.
 
-    `memory`: values, what reaches states or one row, paths, and scores (width,) or logarithms of what
-    probabilities were divided by.
+    `memory`: values (2, states, width), what reaches states (frames, states, width) or one row, paths, and
+    scores (width,) or logarithms of what probabilities were divided by.
     """
-    thread = cuda.grid(1)
-    values, reached, path, scores = memory
-    if thread < counts.size:
-        # Frames behind the last one of a sequence are not its own.
-        own = codes[: counts[thread]]
-        scores[thread] = sweep_sequences((_ONE, thread), algebra, model, own, values, reached)
-        if reached.shape[0] > 1:
-            trace_sequences((_ONE, thread), model, codes, counts, reached, path, scores)
+    own = cuda.grid(1)
+    (begin, backwards, table), (both, reached, path, scores) = model, memory
+    if own >= counts.size:
+        return
+    logs, count, states = 0.0, counts[own], begin.size
+    for t in range(count):
+        old, new = both[t & 1], both[1 - (t & 1)]
+        for s in range(0, states, 2):
+            u = min(s + 1, states - 1)
+            found, other = begin[s], begin[u]
+            if t > 0:
+                found, other = _two_choices(alg, backwards, old, s, u, own)
+            if reached.shape[0] > 1:
+                reached[t, s, own], reached[t, u, own] = found, other
+            new[s, own] = extend(alg, found, table[codes[t, own], s])
+            new[u, own] = extend(alg, other, table[codes[t, own], u])
+        logs += _scaled(alg, new, own)
+    if reached.shape[0] > 1:
+        logs = _trace_states(backwards, table, codes, count, reached, path, own)
+    scores[own] = logs
 
 
 def _swept(batch: SequenceBatch, target: CudaTarget, traced: bool, take: Any) -> None:
     """Sweep groups of sequences: ``take(numbers, frames of each, scores, path or None)``."""
-    begin, backwards, table = batch.model
-    states = begin.size
+    begin, transitions, table = batch.model
+    states, tables = begin.size, (begin, np.ascontiguousarray(transitions.T), table)
 
     def one(own: NDArray[np.int64]) -> None:
-        rows, counts = batch.codes(own, own.size)
+        rows, counts = batch.codes(own)
         codes = np.ascontiguousarray(rows.T)
         with POOL.slot(target.devices) as slot:
-            model = tuple(
-                slot.upload(name, array)
-                for name, array in (("begin", begin), ("backwards", backwards), ("table", table))
-            )
+            model = tuple(slot.upload(f"model {k}", array) for k, array in enumerate(tables))
             frames = slot.upload("codes", codes), slot.upload("counts", counts)
             memory = (
-                slot.room("values", (2 * states, own.size), np.float64),
+                slot.room("values", (2, states, own.size), np.float64),
                 slot.room("reached", (len(codes) + 1, states, own.size) if traced else (1, 1, 1), np.float64),
                 slot.room("path", codes.shape, np.int32),
                 slot.upload("scores", np.zeros(own.size)),
@@ -81,9 +140,7 @@ def _swept(batch: SequenceBatch, target: CudaTarget, traced: bool, take: Any) ->
             slot.wait()
             take(own, counts, scores, path)
 
-    groups = batch.groups(_SEQUENCES, _BYTES // (8 * states))
-    # Sequences without frames come first, and need no device.
-    over_threads(len(target.devices), [some for some in groups if len(batch.rows[some[-1]])], one)
+    over_threads(len(target.devices), batch.groups(_SEQUENCES, _BYTES // (8 * states)), one)
 
 
 def decode_batch(batch: SequenceBatch, target: CudaTarget) -> list[Decoded]:
@@ -106,7 +163,7 @@ def likelihood_batch(batch: SequenceBatch, target: CudaTarget) -> NDArray[np.flo
         found[own] += scores
         for k in own[scores == -math.inf]:
             # Too improbable for numbers, or impossible.
-            found[k] = likelihood(batch.owner, batch.given[k])
+            found[k] = improbable(batch.owner, batch.given[k])
 
     _swept(batch, target, False, take)
     return found

@@ -23,6 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
+from plait.formats.checkpoints import KeptSteps
 from plait.run.executor import Executor, LocalExecutor
 from plait.stats.contingency import wilson_interval
 from plait.stats.design_file import DesignFile
@@ -243,6 +244,7 @@ def compare_groups(
     executor: Executor | None = None,
     threads: int | None = None,
     progress: Callable[[FitProgress], None] | None = None,
+    kept: KeptSteps | None = None,
 ) -> GroupComparison:
     """Compare unpenalised models of some predictors each, by cross-validation on the same folds.
 
@@ -255,7 +257,7 @@ def compare_groups(
         if name not in groups:
             raise InvalidInput("pairs", found=repr(name), expected=f"models among {', '.join(groups)}")
     chosen = replace(settings or AdaptiveLassoSettings(), halves=0)
-    data = prepare_regression(design, chosen, executor or LocalExecutor(threads), progress or _silent)
+    data = prepare_regression(design, chosen, executor or LocalExecutor(threads), progress or _silent, kept)
     return _compare(data, {name: set(group) for name, group in groups.items()}, reference, pairs)
 
 
@@ -590,14 +592,16 @@ def fit_adaptive_lasso(
     executor: Executor | None = None,
     threads: int | None = None,
     progress: Callable[[FitProgress], None] | None = None,
+    kept: KeptSteps | None = None,
 ) -> AdaptiveLassoFit:
     """Fit a path of adaptive LASSO models, choose among them, and say how well they predict.
 
-    No result depends on the executor or the threads. `progress` is called in this thread. InvalidInput if
+    No result depends on the executor or the threads. `progress` is called in this thread. Passes over the
+    data that are `kept` are not made again. InvalidInput if
     there are no rows, all of them have the same outcome, or no predictor varies.
     """
     chosen = settings or AdaptiveLassoSettings()
-    data = prepare_regression(design, chosen, executor or LocalExecutor(threads), progress or _silent)
+    data = prepare_regression(design, chosen, executor or LocalExecutor(threads), progress or _silent, kept)
     return _fit(data)
 
 

@@ -13,12 +13,13 @@ import itertools
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
+from plait.formats.checkpoints import KeptSteps
 from plait.run.executor import Executor
 from plait.stats.logistic import (
     PARTS,
@@ -36,7 +37,6 @@ from plait.stats.logistic import (
 )
 from plait.stats.rows import (
     LANES,
-    PieceWork,
     RowDraws,
     RowSample,
     StandardRows,
@@ -48,6 +48,19 @@ from plait.stats.rows import (
 
 #: Kind of weight that is 0 for every row: of models that are judged nowhere.
 NO_ROWS = -1
+
+
+class ModelPass(Protocol):
+    """Work on a piece with some models."""
+
+    @property
+    def coefficients(self) -> NDArray[np.float64]:
+        """Their coefficients."""
+        ...
+
+    def __call__(self, start: int, stop: int) -> Values:
+        """What is added up of the rows ``[start, stop)``."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,7 +414,7 @@ class LogisticFits:
     """Fits logistic regressions on the rows of a design.
 
     `counts`, int64 (kinds, 2), are rows and events of each kind; `tolerance` is the longest step of a model
-    that is done; `progress` is told of every batch of a pass.
+    that is done; `progress` is told of every batch of a pass. What passes give is `kept`, if asked for.
     """
 
     rows: StandardRows
@@ -411,6 +424,7 @@ class LogisticFits:
     executor: Executor
     tolerance: float
     progress: Callable[[FitProgress], None]
+    kept: KeptSteps | None = None
 
     def fit(self, specs: Sequence[PathSpec], what: str) -> list[PathFit]:
         """Fit all models of all paths, which are equally long; `what` names them for the progress."""
@@ -436,28 +450,24 @@ class LogisticFits:
         found: NDArray[np.float64] = self.sums(work, "curvature")[2][0]
         return found
 
-    def sums(self, work: PieceWork, what: str) -> Values:
+    def sums(self, work: ModelPass, what: str) -> Values:
         """Sums of some work over all pieces; it is called with the rows ``[start, stop)`` of each."""
         total = self.rows.rows
-        return sum_pieces(
-            self.executor,
-            work,
-            total,
-            self.rows.piece_rows,
-            lambda done: self.progress(FitProgress(what, done, total)),
+
+        def told(done: int) -> None:
+            self.progress(FitProgress(what, done, total))
+
+        return self._kept(
+            lambda: sum_pieces(self.executor, work, total, self.rows.piece_rows, told), work.coefficients
         )
 
+    def _kept(self, make: Callable[[], Values], *made_from: NDArray[Any]) -> Values:
+        return make() if self.kept is None else tuple(self.kept.arrays(make, *made_from))
+
     def _fit_part(self, specs: list[PathSpec], what: str) -> list[PathFit]:
-        # Other processes are sent the sample with every batch.
-        groups = min(self.executor.slots, len(specs)) if self.executor.elsewhere else len(specs)
-        edges = [len(specs) * k // groups for k in range(groups + 1)]
-        batches = (specs[first:last] for first, last in itertools.pairwise(edges))
-        rough: list[RoughPath] = []
-        with closing(self.executor.map(SampleSolver(self.sample), batches)) as results:
-            for found in results:
-                rough += found
-                self.progress(FitProgress(f"{what}: on a sample", len(rough), len(specs)))
-        every = self._begin(specs, rough)
+        given = [array for spec in specs for array in (spec.penalties, spec.lambdas, spec.start)]
+        arrays = iter(self._kept(lambda: self._on_sample(specs, what), *given))
+        every = self._begin(specs, list(map(RoughPath, arrays, arrays)))
         active = np.arange(every.rows.size)
         for number in range(_MOST_PASSES):
             told = f"{what}: pass {number + 1}, {active.size} of {every.rows.size} models"
@@ -469,6 +479,19 @@ class LogisticFits:
         cuts = np.cumsum([spec.lambdas.size for spec in specs])[:-1]
         parts = (np.split(a, cuts) for a in (every.beta, every.losses, every.settled, every.step))
         return [PathFit(*arrays) for arrays in zip(*parts, strict=True)]
+
+    def _on_sample(self, specs: list[PathSpec], what: str) -> Values:
+        """The arrays of the rough paths, one path behind the other."""
+        # Other processes are sent the sample with every batch.
+        groups = min(self.executor.slots, len(specs)) if self.executor.elsewhere else len(specs)
+        edges = [len(specs) * k // groups for k in range(groups + 1)]
+        batches = (specs[first:last] for first, last in itertools.pairwise(edges))
+        rough: list[RoughPath] = []
+        with closing(self.executor.map(SampleSolver(self.sample), batches)) as results:
+            for found in results:
+                rough += found
+                self.progress(FitProgress(f"{what}: on a sample", len(rough), len(specs)))
+        return tuple(itertools.chain.from_iterable(rough))
 
     def _begin(self, specs: list[PathSpec], rough: Sequence[RoughPath]) -> _Models:
         sizes = [spec.lambdas.size for spec in specs]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
+from plait.formats.checkpoints import KeptSteps
 from plait.run.executor import Executor
 from plait.stats.design_file import DesignFile
 from plait.stats.path_fits import NO_ROWS, AdaptiveLassoSettings, FitProgress, LogisticFits, PathFit, PathSpec
@@ -184,6 +185,7 @@ def prepare_regression(
     settings: AdaptiveLassoSettings,
     executor: Executor,
     progress: Callable[[FitProgress], None],
+    kept: KeptSteps | None = None,
 ) -> RegressionData:
     """Read the design three times: for its means, its covariances, and a sample.
 
@@ -204,8 +206,8 @@ def prepare_regression(
         design, executor, lambda done: progress(FitProgress("means and correlations", done, 2 * n))
     )
     collinearity = find_collinearity(moments.correlation, design.predictors)
-    kept = collinearity.kept
-    rows = StandardRows(design, kept, moments.mean[kept], 1.0 / moments.sd[kept])
+    own = collinearity.kept
+    rows = StandardRows(design, own, moments.mean[own], 1.0 / moments.sd[own])
     draws = RowDraws(settings.seed, settings.folds, settings.halves)
     sample, counts = draw_sample(
         rows, draws, executor, lambda done: progress(FitProgress("drawing a sample", done, n))
@@ -218,6 +220,7 @@ def prepare_regression(
         executor=executor,
         tolerance=settings.tolerance,
         progress=progress,
+        kept=kept,
     )
     return RegressionData(
         design=design, settings=settings, moments=moments, collinearity=collinearity, fits=fits

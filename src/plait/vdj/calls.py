@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect, bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import product
 from threading import Lock
@@ -28,6 +27,7 @@ from plait.dp.chain.tables import Junctions
 from plait.errors import FormatError, InvalidInput, one_of
 from plait.formats.checkpoints import letters_of
 from plait.formats.layouts import as_int64
+from plait.lang.compile import kernel
 from plait.run.rows import RunningSums
 from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.bundled import bundled_germlines, load_germline
@@ -110,6 +110,7 @@ def first_name(call: str | None) -> str:
     return names[0] if names else ""
 
 
+@lru_cache(maxsize=1 << 14)
 def first_gene(call: str | None) -> str:
     """The first gene of a call, as it is written, without allele and score.
 
@@ -183,6 +184,10 @@ class EncodedJunctions(NamedTuple):
     status: NDArray[np.uint8]
 
 
+#: Letters from which on a kernel encodes them, while other threads have Python.
+_MANY_LETTERS: Final = 1 << 20
+
+
 def encode_junctions(junctions: pa.Array) -> EncodedJunctions:
     """Encode a string array of nucleotides, from the Cys to the Phe/Trp codon, in any case.
 
@@ -196,14 +201,25 @@ def encode_column(
 ) -> EncodedJunctions:
     """Encode a string array by the `code` (256,) of each byte, which is `invalid` for those that are."""
     raw, starts = letters_of(junctions)
-    # Five times as fast as an index; what others have made may be written to, so that kernels are the same.
-    symbols = np.frombuffer(bytearray(raw).translate(code.tobytes()), np.uint8)
+    if raw.size < _MANY_LETTERS:
+        # What others have made may be written to, so that kernels are the same.
+        symbols = np.frombuffer(bytearray(raw).translate(code.tobytes()), np.uint8)
+    else:
+        symbols = raw.copy()
+        encode_letters(symbols, code.copy())
     start, length = starts[:-1], np.diff(starts)
     wrong = np.flatnonzero(symbols == invalid)
     status = np.zeros(length.size, np.uint8)
     if wrong.size:
         status[np.searchsorted(start, wrong, side="right") - 1] = STATUSES.index("invalid_symbol")
     return EncodedJunctions(symbols, start, length, length_statuses(status, length, shortest, longest))
+
+
+@kernel
+def encode_letters(letters: Any, code: Any) -> None:
+    """Put the code (256,) of each letter (n,) in its place."""
+    for i in range(letters.size):
+        letters[i] = code[letters[i]]
 
 
 def as_column(values: Any, name: str = "junctions") -> pa.Array:
@@ -409,26 +425,13 @@ class ClonotypeKey(NamedTuple):
 
 #: Reads or molecules of one row; with no more of them, sums over 8 million rows fit.
 _MOST_COPIES = 1 << 40
-#: Distinct calls whose genes are remembered.
-_MOST_REMEMBERED = 1 << 16
 
 
-class GeneNames:
-    """First genes of calls, as they are written; every distinct call is looked at once, if they are few."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, str] = {}
-
-    def of(self, calls: pa.Array) -> pa.Array:
-        """The gene of every V or J call as text, empty where there is no call."""
-        encoded = text_of(calls).dictionary_encode()
-        texts = encoded.dictionary.to_pylist()
-        if len(self._known) > _MOST_REMEMBERED:
-            self._known.clear()
-        for call in texts:
-            if call not in self._known:
-                self._known[call] = first_gene(call)
-        return pa.array([self._known[call] for call in texts], pa.large_string()).take(encoded.indices)
+def first_genes(calls: pa.Array) -> pa.Array:
+    """The first gene of every V or J call, as it is written; empty where there is no call."""
+    encoded = text_of(calls).dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    return pa.array([first_gene(call) for call in texts], pa.large_string()).take(encoded.indices)
 
 
 def named_rows(
@@ -493,7 +496,9 @@ _NT_START, _NT_END = re.compile("(?=TG[TC])"), re.compile("(?=(?:TT[TC]|TGG)(?:G
 _AA_START, _AA_END = re.compile("(?=C)"), re.compile("(?=[FW](?:G|$))")
 _NT_CODON_FIRST, _NT_CODON_LAST = re.compile("TG[TC]"), re.compile("(?:TT[TC]|TGG)$")
 
-Ends = tuple[tuple[str, ...], tuple[str, ...]]
+#: Texts by each of their beginnings.
+Beginnings = Mapping[str, set[str]]
+Ends = tuple[Beginnings, Beginnings]
 Possible = Callable[[Sequence[str], NDArray[np.int64]], NDArray[np.bool_]]
 
 
@@ -545,8 +550,16 @@ class TableCauses(RunningSums):
 
 
 def ends_of(v: Sequence[str | None], j: Sequence[str | None]) -> Ends:
-    """Gene ends to compare with, sorted, each once: V from the conserved codon on, J up to it, reversed."""
-    return tuple(sorted({end for end in v if end})), tuple(sorted({end[::-1] for end in j if end}))
+    """Gene ends to compare with: V from the conserved codon on, J up to it, reversed."""
+    return _beginnings(end for end in v if end), _beginnings(end[::-1] for end in j if end)
+
+
+def _beginnings(texts: Iterable[str]) -> Beginnings:
+    found: dict[str, set[str]] = {}
+    for text in texts:
+        for size in range(len(text) + 1):
+            found.setdefault(text[:size], set()).add(text)
+    return found
 
 
 @cache
@@ -566,7 +579,7 @@ def _others(genes: frozenset[str]) -> tuple[dict[str, Ends], Ends]:
         for name in bundled_germlines()
         if 2 * len(genes & {a.gene for a in load_germline(name).v}) < max(len(genes), 1)
     }
-    v, j = (tuple(sorted({end for ends in found.values() for end in ends[side]})) for side in (0, 1))
+    v, j = (_beginnings(end for ends in found.values() for end in ends[side].get("", ())) for side in (0, 1))
     return found, (v, j)
 
 
@@ -705,32 +718,27 @@ def _some(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     return rows[np.linspace(0, rows.size - 1, _EXAMINED).astype(np.int64)]
 
 
-def _common(a: str, b: str) -> int:
-    n = 0
-    for x, y in zip(a, b, strict=False):
-        if x != y:
-            break
-        n += 1
-    return n
-
-
 def _matched(text: str, ends: Ends) -> tuple[int, int]:
     """Longest match of a V end and of a J end."""
     return _furthest(text, ends[0]), _furthest(text[::-1], ends[1])
 
 
-def _furthest(text: str, ends: Sequence[str]) -> int:
-    """Longest common beginning with one of the sorted ends: of one of the two between which it stands."""
-    at = bisect(ends, text)
-    return max((_common(text, end) for end in ends[max(at - 1, 0) : at + 1]), default=0)
+def _furthest(text: str, ends: Beginnings) -> int:
+    """Longest common beginning with one of the ends; what is longer than one of them is none."""
+    least, most = 0, len(text)
+    while least < most:
+        middle = (least + most + 1) // 2
+        if text[:middle] in ends:
+            least = middle
+        else:
+            most = middle - 1
+    return least
 
 
-def _mutated(text: str, ends: Sequence[str]) -> bool:
-    """Whether one of the sorted ends that match furthest goes on to match behind its first mismatch."""
+def _mutated(text: str, ends: Beginnings) -> bool:
+    """Whether one of the ends that match furthest goes on to match behind its first mismatch."""
     most = _furthest(text, ends)
-    for end in ends[bisect_left(ends, text[:most]) :]:
-        if not end.startswith(text[:most]):
-            break
+    for end in ends.get(text[:most], ()):
         a, b = (one[most + 1 : most + 1 + _OF_NEXT] for one in (text, end))
         if len(b) == _OF_NEXT and sum(map(str.__eq__, a, b)) >= _AGAIN:
             return True

@@ -311,9 +311,11 @@ class ResultColumns:
         self, values: NDArray[Any], ok: NDArray[np.bool_], allowed: NDArray[np.bool_] | None, kind: Any
     ) -> pa.Array:
         flat = np.ascontiguousarray(values).reshape(len(values), -1)
-        known = np.broadcast_to(ok[:, None], flat.shape)
-        if allowed is not None:
-            known = known & np.repeat(allowed, flat.shape[1] // max(allowed.shape[1], 1), axis=1)
+        if allowed is None:
+            allowed = np.ones((1, 1), np.bool_)
+        of_each = flat.shape[1] // max(allowed.shape[1], 1)
+        # By ufuncs: other threads have Python meanwhile.
+        known = np.logical_and((ok[:, None] & allowed)[:, :, None], np.ones(of_each, np.bool_))
         return pa.FixedSizeListArray.from_arrays(_numbers(flat.ravel(), known.ravel()), type=kind)
 
     def _d_calls(self, chosen: NDArray[np.int64], known: NDArray[np.bool_]) -> pa.Array:

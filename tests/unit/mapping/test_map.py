@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from support.mapping_truth import all_loci, edit_distances, four_phase_matches, reverse_complement
 
 from plait import mapping
+from plait.devices.target import interpreted
 from plait.errors import InvalidInput
 from plait.formats.fasta import Names
 from plait.mapping import Index, records
+from plait.mapping.alignments import exact_kernel
+from plait.mapping.mapper import Mapper
 
 LETTERS = np.array(list("ACGT"))
 
@@ -245,6 +248,63 @@ def test_memory_of_places_is_bounded(monkeypatch):
     usual = mapping.map(reads, contigs, errors=1)
     monkeypatch.setattr("plait.mapping.mapper._MOST_PLACES", 100)
     assert mapping.map(reads, contigs, errors=1).to_arrow().equals(usual.to_arrow())
+
+
+@pytest.fixture
+def many_exact():
+    """Reads of all lengths, with letters that are none, within and over ends of contigs, some repeated."""
+    rng = np.random.default_rng(12)
+    unit = drawn(rng, 410)
+    contigs = {
+        "a": drawn(rng, 300) + unit,
+        "empty": "",
+        "b": unit[:120] + "NNR" + unit[123:] + drawn(rng, 31),
+    }
+    contigs |= {f"c{k}": drawn(rng, int(rng.integers(10, 90))) for k in range(20)}
+    contigs["poly"] = "A" * 90
+    text = "".join(contigs.values())
+    reads = {}
+    for k, size in enumerate(
+        [24, 25, 31, 32, 33, 63, 64, 65, 127, 128, 129, 200, 255, 256, 257, 400, 401] * 4
+    ):
+        at = int(rng.integers(0, len(text) - size))
+        reads[f"r{k}"] = text[at : at + size] if k % 3 else reverse_complement(text[at : at + size])
+    reads |= {"t": "T" * 40, "u": unit[5:60].replace("T", "u"), "n": unit[:30] + "N" + unit[31:70]}
+    return reads, contigs
+
+
+@pytest.mark.parametrize("u", [4, 9, 13])
+def test_reads_without_errors_take_a_shorter_way(many_exact, u, monkeypatch):
+    """It gives what the way of all reads gives, in the same order, and brute force."""
+    reads, contigs = many_exact
+    index = Index.build(contigs, seed_length=u)
+    found = mapping.map(reads, index, errors=0, threads=1)
+    known = {name: read for name, read in reads.items() if 25 <= len(read) <= 400}
+    assert found_in(found) == all_loci(known, contigs, 0)
+    assert found.counts.max() > 50 and (found.counts == 0).sum() > 5 and (found.counts == 1).sum() > 5
+    monkeypatch.setattr(
+        Mapper, "_exact", lambda self, own, lengths: self._with_errors(own, lengths, np.zeros_like(lengths))
+    )
+    usual = mapping.map(reads, index, errors=0, threads=1)
+    assert found.to_arrow().equals(usual.to_arrow())
+    assert found.statuses == usual.statuses and np.array_equal(found.counts, usual.counts)
+
+
+def test_reads_without_errors_leave_no_array(many_exact, monkeypatch):
+    """Interpreted, where every index is looked at; and as far as there is room."""
+    reads, contigs = many_exact
+    index = Index.build(contigs, seed_length=5)
+    reads = dict(list(reads.items())[:30])
+    usual = mapping.map(reads, index, errors=0, threads=1)
+    monkeypatch.setattr("plait.mapping.mapper.exact_kernel", interpreted(exact_kernel))
+    assert mapping.map(reads, index, errors=0, threads=1).to_arrow().equals(usual.to_arrow())
+
+
+def test_loci_without_errors_beyond_what_there_is_room_for():
+    """What comes before them is a part of its own, and they have as much room as they need."""
+    contigs = {"a": "A" * 9000, "b": drawn(np.random.default_rng(13), 400)}
+    reads = {"b": contigs["b"][9:90], "poly": "A" * 30, "c": contigs["b"][200:300], "other": "T" * 50}
+    assert mapping.map(reads, contigs, errors=0).counts.tolist() == [1, 8971, 1, 8951]
 
 
 def test_reports():

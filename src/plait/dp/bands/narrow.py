@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.dp.bands.prediction import BandPrediction, in_lanes, plus_product
+from plait.dp.bands.prediction import BandPrediction, plus_product
 from plait.lang.lanes import interleaved, maximum, minimum, product_even, product_odd, splat
 
 #: Most bits of a sample whose differences, and all but sums of products, have 32 bits.
@@ -27,21 +27,8 @@ class NarrowPrediction(BandPrediction):
     """
 
     @staticmethod
-    def of_lanes(p: Any, lanes: Any) -> Any:
-        return NarrowPrediction(
-            in_lanes(p, lanes, p.zero),
-            in_lanes(p, lanes, p.one),
-            in_lanes(p, lanes, p.least),
-            in_lanes(p, lanes, p.largest),
-            in_lanes(p, lanes, p.omega),
-            in_lanes(p, lanes, p.wrap),
-            in_lanes(p, lanes, p.columns),
-            in_lanes(p, lanes, p.interval),
-            in_lanes(p, lanes, p.initial),
-            in_lanes(p, lanes, p.final),
-            in_lanes(p, lanes, p.scale),
-            in_lanes(p, lanes, p.theta),
-        )
+    def of_fields(p: Any, fields: Any) -> Any:
+        return NarrowPrediction(*fields)
 
     @staticmethod
     def in_lanes(p: Any, lanes: Any, value: Any) -> Any:

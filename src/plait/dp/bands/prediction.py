@@ -64,21 +64,8 @@ class BandPrediction(NamedTuple):
     theta: Any
 
     @staticmethod
-    def of_lanes(p: BandPrediction, lanes: Any) -> Any:
-        return BandPrediction(
-            in_lanes(p, lanes, p.zero),
-            in_lanes(p, lanes, p.one),
-            in_lanes(p, lanes, p.least),
-            in_lanes(p, lanes, p.largest),
-            in_lanes(p, lanes, p.omega),
-            in_lanes(p, lanes, p.wrap),
-            in_lanes(p, lanes, p.columns),
-            in_lanes(p, lanes, p.interval),
-            in_lanes(p, lanes, p.initial),
-            in_lanes(p, lanes, p.final),
-            in_lanes(p, lanes, p.scale),
-            in_lanes(p, lanes, p.theta),
-        )
+    def of_fields(p: BandPrediction, fields: Any) -> Any:
+        return BandPrediction(*fields)
 
     @staticmethod
     def in_lanes(p: BandPrediction, lanes: Any, value: Any) -> Any:
@@ -179,13 +166,33 @@ class BandPrediction(NamedTuple):
 
 
 @by_type
-def of_lanes(p: Any, lanes: Any) -> Any:
-    """The constants in every lane."""
+def of_fields(p: Any, fields: Any) -> Any:
+    """The same kind of constants with other values."""
 
 
 @by_type
 def in_lanes(p: Any, lanes: Any, value: Any) -> Any:
     """A number in every lane."""
+
+
+@shared
+def of_lanes(p: Any, lanes: Any) -> Any:
+    """The constants in every lane."""
+    fields = (
+        in_lanes(p, lanes, p.zero),
+        in_lanes(p, lanes, p.one),
+        in_lanes(p, lanes, p.least),
+        in_lanes(p, lanes, p.largest),
+        in_lanes(p, lanes, p.omega),
+        in_lanes(p, lanes, p.wrap),
+        in_lanes(p, lanes, p.columns),
+        in_lanes(p, lanes, p.interval),
+        in_lanes(p, lanes, p.initial),
+        in_lanes(p, lanes, p.final),
+        in_lanes(p, lanes, p.scale),
+        in_lanes(p, lanes, p.theta),
+    )
+    return of_fields(p, fields)
 
 
 @by_type

@@ -320,15 +320,15 @@ def _run_sites(kernels: _Kernels, batch: SiteBatch, target: Target) -> SitePlace
         count, places = search.sets.size, search.places
         most = max(_SITES // places, 1)
         words = search.words(most * columns * count)
+        starts = np.empty(most * places, np.int64)
         found: list[Places] = []
         for first in range(places * stretch[0], min(places * stretch[1], sites.size), places * most):
             own = sites[first : min(first + places * most, places * stretch[1])]
             groups = -(-own.size // places)
             # Lanes without a site see margin and nothing else.
-            starts = np.full(groups * places, 2 * LONGEST, np.int64)
-            starts[: own.size] = own
-            starts = starts.reshape(groups, places)
-            search.stripe(kernels, starts, onward, columns, words)
+            starts[: own.size], starts[own.size :] = own, 2 * LONGEST
+            grouped = starts.reshape(most, places)[:groups]
+            search.stripe(kernels, grouped, onward, columns, words)
             planes = Planes(words, count, columns * count, groups, 1, places)
             found.append(_of_sites(kernels, search, planes, limits if bulges else None, first))
         return found

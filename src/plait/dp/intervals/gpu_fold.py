@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
-from itertools import pairwise
+from collections.abc import Callable, Iterator
+from itertools import chain, cycle, pairwise
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -15,18 +15,16 @@ from plait.devices.cuda_devices import Slot, SlotPool, device_facts, kept, over_
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.intervals.gpu_spans import (
     LISTED,
-    InBlock,
-    InMemory,
+    ROWS,
     SpanCells,
     SpanDerivatives,
     Spans,
     derive_spans,
     fill_spans,
     list_pairs,
-    rows_needed,
     walk_sequences,
 )
-from plait.dp.intervals.launches import LEAST, EnsembleBatch, FoldBatch, Folded, Summed
+from plait.dp.intervals.launches import LEAST, Best, EnsembleBatch, FoldBatch, Summed
 from plait.dp.intervals.rows import Filled, Intervals
 from plait.dp.intervals.tables import strands_of
 from plait.dp.intervals.walk import walk_kernel
@@ -37,26 +35,28 @@ R = TypeVar("R")
 #: Bases from which a sequence is worked on by all blocks, if few are so long.
 _LONG: Final = 400
 _FEW: Final = 24
-#: Bases up to which a block has all rows in the memory that it shares.
-_SHORT: Final = 80
-#: Warps of a block that has a sequence of its own, by where its rows are, and of those that share one.
-_SHORT_WARPS, _WARPS, _LONG_WARPS = 6, 4, 16
-#: Blocks that have a sequence of their own, for each multiprocessor.
-_BLOCKS: Final = 8
+#: Warps of a block that has a sequence of its own, and of those that share one.
+_WARPS, _LONG_WARPS = 4, 16
+#: Blocks that have a sequence of their own, for each multiprocessor: all of them can be under way, so that
+#: ways back of the piece before need not wait until others have begun.
+_BLOCKS: Final = 6
 #: Bytes of the tables of sequences that are worked on together.
 _PIECE_BYTES: Final = 1 << 30
 #: One sequence at a time: blocks that wait for each other must all be under way.
 _ALL_BLOCKS: Final = threading.Lock()
-#: While one piece is worked out, the other is laid out or taken apart.
-_SLOTS: Final = SlotPool(Slot, 2)
+#: While one piece is worked out, the next one is laid out, and then the last one taken apart. By one thread:
+#: two would wait for Python's lock at each of a hundred calls of the driver.
+_SLOTS: Final = SlotPool(lambda: (Slot(), Slot()), 2)
 
 
 class _Piece:
     """Sequences on the current device, with what is kept of their cells."""
 
-    def __init__(self, batch: Any, numbers: NDArray[np.int64], device: int, slot: Slot) -> None:
-        self.slot, self.strands = slot, [batch.strands[k] for k in numbers.tolist()]
-        self.sizes = np.array([strand.codes.size for strand in self.strands], np.int64)
+    def __init__(
+        self, batch: Any, sizes: NDArray[np.int64], numbers: NDArray[np.int64], device: int, slot: Slot
+    ) -> None:
+        self.slot, self.sizes = slot, sizes[numbers]
+        self.strands = [batch.strands[k] for k in numbers.tolist()]
         count, step = len(numbers), max(int(self.sizes.max()), 1)
         self.step, self.alone = step, count == 1 and step > _LONG
         self.kind = type(batch.algebra.zero)
@@ -78,19 +78,16 @@ class _Piece:
         }
         texts = known._replace(**arrays, group=np.int64(1), longest=np.int64(known.longest))
         facts = device_facts(device)
-        place = InBlock() if step <= _SHORT and self.kind is np.float32 else InMemory()
-        rows = rows_needed(place) * step
-        self.shared = 4 * rows if isinstance(place, InBlock) else 0
-        self.warps = _LONG_WARPS if self.alone else _SHORT_WARPS if self.shared else _WARPS
+        self.warps = _LONG_WARPS if self.alone else _WARPS
         # The simulator runs one block after the other. One block has no cells of long spans, but their ends.
         self.blocks = min(1 if SIMULATED else facts.multiprocessors, -(-step // WARP) + 1)
         if not self.alone:
             self.blocks = min(count, facts.multiprocessors * _BLOCKS)
-        memory = self.table("rows", (1 if self.alone or self.shared else self.blocks, rows))
+        memory = self.table("rows", (1 if self.alone else self.blocks, ROWS * step))
         weights = kept(device, batch.loops, lambda: uploaded(batch.loops))
         lengths, counter = slot.upload("lengths", self.sizes), slot.upload("counter", np.zeros(1, np.int64))
         of_all = batch.rule, batch.algebra, weights, texts, lengths, cells, SpanDerivatives(*by), memory
-        self.given = Spans(*of_all, place, counter, np.int64(self.alone))
+        self.given = Spans(*of_all, counter, np.int64(self.alone))
 
     def table(self, name: str, shape: tuple[int, int], kind: Any = None) -> Any:
         """An array with anything in it, of a long sequence for this time only."""
@@ -100,13 +97,13 @@ class _Piece:
 
     def launch(self, kernel: Any) -> None:
         """A kernel with a block for each sequence, or with all of them for one."""
-        how: Any = {"stream": self.slot.stream, "shared": self.shared}
+        stream = self.slot.stream
         if not self.alone:
-            kernel.launch(self.blocks, WARP * self.warps, self.given, **how)
+            kernel.launch(self.blocks, WARP * self.warps, self.given, stream=stream)
             return
         with _ALL_BLOCKS:
-            self.given.counter.copy_to_device(np.zeros(1, np.int64), stream=self.slot.stream)
-            kernel.launch(self.blocks, WARP * self.warps, self.given, **how)
+            self.given.counter.copy_to_device(np.zeros(1, np.int64), stream=stream)
+            kernel.launch(self.blocks, WARP * self.warps, self.given, stream=stream)
             self.slot.wait()
 
     def download(self, *arrays: Any) -> list[NDArray[Any]]:
@@ -116,59 +113,80 @@ class _Piece:
         return found
 
 
-def _in_pieces(batch: Any, target: CudaTarget, tables: int, run: Callable[[_Piece], Iterable[R]]) -> list[R]:
-    """Results of all sequences, in their order; each has so many tables of all cells."""
-    sizes = np.array([strand.codes.size for strand in batch.strands], np.int64)
+def bases_of(batch: Any) -> NDArray[np.int64]:
+    """Bases of each sequence."""
+    return np.array([len(strand.codes) for strand in batch.strands], np.int64)
+
+
+def _in_pieces(
+    batch: Any, target: CudaTarget, tables: int, run: Callable[[_Piece], Iterator[list[R]]]
+) -> list[R]:
+    """Results of all sequences, in their order; each has so many tables of all cells.
+
+    `run` gives an empty list when a piece is under way, and then the results.
+    """
+    sizes = bases_of(batch)
     order = np.argsort(sizes, kind="stable")
     needs = tables * batch.algebra.zero.itemsize * (sizes[order] + 1) ** 2
     few, pieces, first = np.count_nonzero(sizes > _LONG) <= _FEW, [], 0
+    blocks = device_facts(target.devices[0]).multiprocessors * _BLOCKS
     while first < sizes.size:
         # The last one of a piece needs most, and all of them are given as much.
         together = needs[first:] * np.arange(1, sizes.size - first + 1)
         end = first + max(1, int(np.searchsorted(together, _PIECE_BYTES, "right")))
+        # No block has a sequence more than others.
+        end -= (end - first) % blocks if end - first > blocks else 0
         if few:
             edge = int(np.searchsorted(sizes[order], _LONG, "right"))
             end = first + 1 if first >= edge else min(end, edge)
         pieces.append(order[first:end])
         first = end
 
-    def one(device: int, numbers: NDArray[np.int64]) -> Iterable[R]:
-        with _SLOTS.slot([device]) as slot:
-            return run(_Piece(batch, numbers, device, slot))
+    def serve(device: int, mine: list[NDArray[np.int64]]) -> list[R]:
+        found: list[R] = []
+        under_way: list[Iterator[list[R]]] = []
+        with _SLOTS.slot([device]) as slots:
+            for numbers, slot in zip(mine, cycle(slots), strict=False):
+                under_way.append(run(_Piece(batch, sizes, numbers, device, slot)))
+                next(under_way[-1])
+                if len(under_way) > 1:
+                    found += next(under_way.pop(0))
+            return found + next(under_way.pop())
 
-    devices = target.devices * (1 if SIMULATED or len(pieces) < 2 else 2)
-    found: list[Any] = [None] * sizes.size
-    for numbers, results in zip(pieces, over_devices(devices, pieces, one), strict=True):
-        for k, result in zip(numbers.tolist(), results, strict=True):
-            found[k] = result
-    return found
+    shares = [pieces[k :: len(target.devices)] for k in range(min(len(target.devices), len(pieces)))]
+    found = list(chain.from_iterable(over_devices(target.devices, shares, serve)))
+    done = np.concatenate([np.empty(0, np.int64), *chain.from_iterable(shares)])
+    return [found[k] for k in np.argsort(done).tolist()]
 
 
-def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Folded]:
+def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Best]:
     """Best structures; the way back of one long sequence is gone by the CPU."""
     alg = batch.algebra
 
-    def run(piece: _Piece) -> Iterable[Folded]:
+    def run(piece: _Piece) -> Iterator[list[Best]]:
         piece.launch(fill_spans)
         n, count, cells = piece.step, len(piece.sizes), piece.cells
         shares = np.full((1, 3 * n + 8), alg.one)
         if piece.alone:
+            yield []
             closed, multi, exterior = piece.download(cells.closed, cells.multi, cells.exterior)
             whole = Intervals(closed, multi, exterior, piece.starts, n)
             signs, left = np.empty((1, n), np.uint8), np.empty((3, n + 2), np.int64)
             strands = strands_of(piece.strands, 1, alg.one)
             filled = Filled(batch.rule, alg, batch.loops, strands, whole)
             walk_kernel(filled, piece.sizes, shares, left, signs)
-            return [Folded(float(exterior[0, 0]), signs.tobytes().decode())]
+            yield [(float(exterior[0, 0]), signs.tobytes().decode())]
+            return
         walked = piece.table("walked", (count, n), np.uint8)
         left = piece.slot.room("left", (count, 3, n + 2), np.int32)
         given = piece.given, piece.slot.upload("shares", shares), left, walked
         walk_sequences.launch(-(-count // WARP), WARP, *given, stream=piece.slot.stream)
+        yield []
         exterior, signs = piece.download(cells.exterior, walked)
         # Behind a sequence that is shorter than others there may be anything.
         text, ends = signs.tobytes().decode("latin-1"), enumerate(piece.sizes.tolist())
         texts = [text[b * n : b * n + size] for b, size in ends]
-        return list(map(Folded, exterior[:, 0].tolist(), texts))
+        yield list(zip(exterior[:, 0].tolist(), texts, strict=True))
 
     return _in_pieces(batch, target, 4, run)
 
@@ -178,15 +196,16 @@ def sum_batch(batch: EnsembleBatch, target: CudaTarget) -> list[Summed] | None:
     if batch.logarithms or any(batch.shares):
         return None
 
-    def run(piece: _Piece) -> Iterable[Summed]:
+    def run(piece: _Piece) -> Iterator[list[Summed]]:
         piece.launch(fill_spans)
         if batch.probabilities:
             piece.launch(derive_spans)
+        yield []
         tables = _pairs_of(piece, batch.probabilities)
         (exterior,) = piece.download(piece.cells.exterior)
         with np.errstate(divide="ignore"):
             logarithms = np.log(exterior[:, 0]).tolist()
-        return [Summed(logarithm, *table, []) for logarithm, table in zip(logarithms, tables, strict=True)]
+        yield [Summed(logarithm, *table, []) for logarithm, table in zip(logarithms, tables, strict=True)]
 
     return _in_pieces(batch, target, 5, run)
 

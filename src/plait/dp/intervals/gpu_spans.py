@@ -20,39 +20,27 @@ from plait.dp.intervals.loops import (
     ENDS,
     EXTERIOR,
     GENERIC,
-    INWARD,
     LARGEST_LOOP,
     ONE_SIDED,
-    OUTWARD,
     SMALLEST_HAIRPIN,
     STEM,
     TWO_THREE,
     LoopWeights,
     Strands,
     allowed,
+    as_stem,
     asymmetry,
     bulge,
     entry,
     hairpin_weight,
     interior,
     inward,
-    inward_row,
     outward,
-    outward_row,
     pair_type,
     small_loop,
     times_paired,
 )
-from plait.dp.intervals.nearest_neighbor import (
-    NearestNeighbor,
-    beside,
-    close,
-    leave,
-    one_stem,
-    stems,
-    two_stems,
-    widen,
-)
+from plait.dp.intervals.nearest_neighbor import NearestNeighbor, close, leave, lengthen, widen
 from plait.dp.intervals.rows import Intervals
 from plait.dp.intervals.walk import Walk, walk_sequence
 from plait.lang.algebras import PROBABILITY, Probability, SaturatingMaxPlus, choice, extend, is_better
@@ -66,46 +54,13 @@ FIRST: Final = SMALLEST_HAIRPIN + 1
 _SUMS, _TWO, _SINGLE, _MULTI, _ENDS = 0, 64, 68, 72, 76
 #: Small loops.
 _SMALL: Final = 7
-#: Shares of two values that a block has room for, each of 32 cells.
+#: Spans of a ring, a power of two: a loop reaches back half as far, and others may be ahead.
+_RING: Final = 64
+#: Rows of a block.
+ROWS: Final = _ENDS + ENDS * _RING
+#: Shares of two values that a block has room for, each of 32 cells, and rows of values of all its warps.
 _SHARES: Final = 32
-_SHARES_OF_BLOCK: Final = (2 * _SHARES, WARP)
-_SCORE: Final = np.dtype(np.float32)
-
-
-class InMemory(NamedTuple):
-    """Rows are in the device's memory."""
-
-
-class InBlock(NamedTuple):
-    """Rows of scores of 32 bits are in the memory that a block shares, which has a span at a time."""
-
-
-def _memory(place: Any, given: Any) -> Any:
-    shares = cuda.shared.array(_SHARES_OF_BLOCK, np.float64)
-    return given.rows[0 if given.alone else cuda.blockIdx.x], shares
-
-
-def _shared_memory(place: Any, given: Any) -> Any:
-    return cuda.shared.array(0, _SCORE), cuda.shared.array(_SHARES_OF_BLOCK, _SCORE)
-
-
-def _longer_ring(place: Any) -> int:
-    return 64
-
-
-def _ring(place: Any) -> int:
-    return 32
-
-
-#: Rows of a block, and its shares.
-memory_of = by_type_of({InMemory: _memory, InBlock: _shared_memory})
-#: Spans of a ring, a power of two: what a loop may reach back, if a span is read before any of it is written.
-ring_of = by_type_of({InMemory: _longer_ring, InBlock: _ring})
-
-
-def rows_needed(place: Any) -> int:
-    """Rows of a block."""
-    return _ENDS + ENDS * int(ring_of(place))
+_SHARES_OF_BLOCK: Final = (2 * _SHARES + 4, WARP)
 
 
 class SpanCells(NamedTuple):
@@ -147,7 +102,6 @@ class Spans(NamedTuple):
     cells: Any
     by: Any
     rows: Any
-    place: Any
     counter: Any
     alone: Any
 
@@ -156,8 +110,8 @@ class SpanWork(NamedTuple):
     """A sequence for the warps of a block: this one is number `part` of `parts`, and works on `lane`.
 
     It is the b-th one, of n bases, and its base k is that of the sequence `g` of `Strands` of one sequence.
-    `rows` and `shares`, (2 * _SHARES, 32), are those of `memory_of`; so many `tiles` of cells have shares at
-    a time. `ones` are the warps to which a hairpin, a multiloop, and loops of two and three fall.
+    `rows` and `shares`, (2 * _SHARES + 4, 32), are the block's; so many `tiles` of cells have shares at a
+    time. `ones` are the warps to which a hairpin, a multiloop, and loops of two and three fall.
     """
 
     rule: Any
@@ -166,7 +120,6 @@ class SpanWork(NamedTuple):
     strands: Any
     cells: Any
     by: Any
-    place: Any
     rows: Any
     shares: Any
     b: Any
@@ -182,16 +135,15 @@ class SpanWork(NamedTuple):
 @shared
 def own_work(given: Any, b: Any) -> Any:
     """The b-th sequence as work of this thread."""
-    rows, shares = memory_of(given.place, given)
-    texts = given.texts
+    rows = given.rows[0 if given.alone else cuda.blockIdx.x]
+    shares, texts = cuda.shared.array(_SHARES_OF_BLOCK, np.float64), given.texts
     # One as a constant: nothing is multiplied by it.
     texts = Strands(texts.codes, texts.partners, texts.stacked, texts.paired, 1, texts.longest)
     thread, warps = cuda.threadIdx.x, cuda.blockDim.x // WARP
     known = given.rule, given.alg, given.weights, texts, given.cells, given.by
-    mine = given.place, rows, shares
-    where = b, b * texts.longest, given.lengths[b], thread // WARP, warps, thread % WARP
+    where = rows, shares, b, b * texts.longest, given.lengths[b], thread // WARP, warps, thread % WARP
     # Divisions take as long as a loop of all sizes does: none of them stands behind this line.
-    return SpanWork(*(known + mine + where + (_SHARES // warps, (7 % warps, 8 % warps, 9 % warps))))
+    return SpanWork(*(known + where + (_SHARES // warps, (7 % warps, 8 % warps, 9 % warps))))
 
 
 @shared
@@ -215,15 +167,14 @@ def set_row(work: Any, row: Any, i: Any, value: Any) -> None:
 @shared
 def ring(work: Any, kind: Any, span: Any) -> Any:
     """The row of C with the ends of a kind of loops, of a span."""
-    spans = ring_of(work.place)
-    return _ENDS + kind * spans + (span & (spans - 1))
+    return _ENDS + kind * _RING + (span & (_RING - 1))
 
 
 @shared
-def keep_ends(work: Any, table: Any, row: Any, span: Any, i: Any, value: Any) -> None:
-    """Keep C of a cell with each of the ends of a row of a table, `INWARD` or `OUTWARD`."""
+def keep_ends(work: Any, row: Any, span: Any, i: Any, value: Any) -> None:
+    """Keep C of a cell with each of the ends of loops, of a row of `inward` or `outward`."""
     for kind in range(ENDS):
-        end = entry(work.weights, table + row * 6 + kind)
+        end = entry(work.weights, row + kind)
         set_row(work, ring(work, kind, span), i, extend(work.alg, value, end))
 
 
@@ -281,12 +232,6 @@ def beyond(work: Any, row: Any, i: Any, j: Any, left: Any, right: Any, way: Any)
 
 
 @shared
-def end_weight(weights: Any, row: Any, kind: Any, way: Any) -> Any:
-    """What a pair adds to the loop within it, or to the one around it."""
-    return inward(weights, row, kind) if way > 0 else outward(weights, row, kind)
-
-
-@shared
 def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any, way: Any) -> Any:
     """Besides, interior loops of one base on one side, of two and three, and longer bulges."""
     rule, alg, weights, j = work.rule, work.alg, work.weights, i + span
@@ -296,22 +241,22 @@ def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any, way: Any) -> 
         at = ring(work, ONE_SIDED, span - (3 + k) * way)
         left, right = beyond(work, at, i, j, 2, k + 1, way), beyond(work, at, i, j, k + 1, 2, way)
         step = extend(alg, interior(weights, k + 1), asymmetry(weights, k - 1))
-        found = beside(rule, alg, found, left, right, step)
+        found = close(rule, alg, found, choice(alg, left, right), step)
         k += work.parts
-    total = close(rule, alg, total, found, end_weight(weights, row, ONE_SIDED, way))
+    total = close(rule, alg, total, found, entry(weights, row + ONE_SIDED))
     found, k = alg.zero, 2 + work.part
     while k <= largest:
         at = ring(work, BULGE, span - (2 + k) * way)
         left, right = beyond(work, at, i, j, 1, k + 1, way), beyond(work, at, i, j, k + 1, 1, way)
-        found = beside(rule, alg, found, left, right, bulge(weights, k))
+        found = close(rule, alg, found, choice(alg, left, right), bulge(weights, k))
         k += work.parts
-    total = close(rule, alg, total, found, end_weight(weights, row, BULGE, way))
+    total = close(rule, alg, total, found, entry(weights, row + BULGE))
     if work.part == work.ones[2] and largest >= 5:
         at = ring(work, TWO_THREE, span - 7 * way)
         left, right = beyond(work, at, i, j, 3, 4, way), beyond(work, at, i, j, 4, 3, way)
         loop = extend(alg, interior(weights, 5), asymmetry(weights, 1))
-        found = beside(rule, alg, alg.zero, left, right, loop)
-        total = close(rule, alg, total, found, end_weight(weights, row, TWO_THREE, way))
+        found = close(rule, alg, alg.zero, choice(alg, left, right), loop)
+        total = close(rule, alg, total, found, entry(weights, row + TWO_THREE))
     return total
 
 
@@ -319,36 +264,38 @@ def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any, way: Any) -> 
 def add_loops(work: Any, span: Any, i: Any) -> Any:
     """C of a cell, as far as it is this warp's; loops by size are kept whether or not it pairs."""
     rule, alg, weights, strands = work.rule, work.alg, work.weights, work.strands
-    one, j, generic = OneLane(1), i + span, add_by_size(work, span, i, 1)
+    j, generic = i + span, add_by_size(work, span, i, 1)
     kind = pair_type(weights, strands, i, j, work.g)
     if not ((kind != 0) & allowed(strands, i, j, work.g)):
         return alg.zero
-    row = inward_row(strands, kind, i, j, work.g)
-    total = add_beside(work, span, i, row, extend(alg, generic, inward(weights, row, GENERIC)), 1)
-    t = work.part
-    while t < _SMALL:
-        left, right = small_sides(t)
-        t += work.parts
-        p, q = i + 1 + left, j - 1 - right
-        if q - p >= FIRST:
-            value = load(one, work.cells.closed, work.b, place(work.cells, q - p, p))
-            within = pair_type(weights, strands, q, p, work.g)
-            loop = small_loop(weights, strands, alg, kind, within, i, j, p, q, work.g)
-            total = close(rule, alg, total, value, loop)
+    row = inward(strands, kind, i, j, work.g)
+    total = add_beside(work, span, i, row, extend(alg, generic, entry(weights, row + GENERIC)), 1)
+    total = add_small(work, work.cells.closed, span, i, total, 1)
     # Small loops are the first warps'.
     if work.part == work.ones[0]:
         total = choice(alg, total, hairpin_weight(weights, strands, alg, row, i, j, work.g))
     if work.part == work.ones[1]:
         behind = row_at(work, _TWO + ((span - 2) & 3), i + 1)
-        total = close(rule, alg, total, behind, inward(weights, row, CLOSING))
+        total = close(rule, alg, total, behind, entry(weights, row + CLOSING))
     return total
 
 
 @shared
-def small_sides(number: Any) -> Any:
-    """Unpaired bases on the left and on the right of a small loop: up to two each, but not none and two."""
-    left = (number + 1) * 11 >> 5
-    return left, number - 2 * left
+def add_small(work: Any, table: Any, span: Any, i: Any, total: Any, way: Any) -> Any:
+    """Besides, small loops within a pair, or around it: up to two bases on a side, but not none and two."""
+    alg, weights, strands, g = work.alg, work.weights, work.strands, work.g
+    j, t = i + span, work.part
+    while t < _SMALL:
+        left = (t + 1) * 11 >> 5
+        p, q = i + (1 + left) * way, j - (1 + t - 2 * left) * way
+        t += work.parts
+        if q - p >= FIRST and p >= 0 and q < work.n:
+            value = load(OneLane(1), table, work.b, place(work.cells, q - p, p))
+            a, b, c, d = (i, j, p, q) if way > 0 else (p, q, i, j)
+            outer, inner = pair_type(weights, strands, a, b, g), pair_type(weights, strands, d, c, g)
+            loop = small_loop(weights, strands, alg, outer, inner, a, b, c, d, g)
+            total = close(work.rule, alg, total, value, loop)
+    return total
 
 
 def _add_listed(alg: Any, work: Any, span: Any, i: Any) -> Any:
@@ -415,22 +362,22 @@ def _finish_cell(way: Any, work: Any, span: Any, i: Any, share: Any) -> None:
     """Add the shares up, from a number on, and keep what longer spans need."""
     rule, alg, weights, strands = work.rule, work.alg, work.weights, work.strands
     one, cells, j = OneLane(1), work.cells, i + span
-    row = outward_row(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
+    row = outward(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
     value, split = added_up(work, share), added_up(work, _SHARES + share)
     value = times_paired(strands, alg, 0, value, i, j, work.g)
-    stem = extend(alg, value, outward(weights, row, STEM))
+    stem = extend(alg, value, entry(weights, row + STEM))
     store(one, cells.closed, work.b, place(cells, span, i), value)
     store(one, cells.stems, work.b, place(cells, span, i), stem)
-    keep_ends(work, OUTWARD, row, span, i, value)
+    keep_ends(work, row, span, i, value)
     below = row_at(work, _TWO + ((span - 1) & 3), i + 1)
-    set_row(work, _TWO + (span & 3), i, two_stems(rule, alg, below, split))
+    set_row(work, _TWO + (span & 3), i, lengthen(rule, alg, below, split))
     shorter = row_at(work, _SINGLE + ((span - 1) & 3), i)
-    single = one_stem(rule, alg, shorter, stem)
+    single = lengthen(rule, alg, shorter, stem)
     set_row(work, _SINGLE + (span & 3), i, single)
     below = load(one, cells.multi, work.b, place(cells, span - 1, i + 1))
-    store(one, cells.multi, work.b, place(cells, span, i), stems(rule, alg, below, split, single))
-    others = stems(rule, alg, below, split, one_stem(rule, alg, shorter, alg.zero))
-    list_stem(alg, work, span, i, stem, others)
+    value = lengthen(rule, alg, below, split)
+    store(one, cells.multi, work.b, place(cells, span, i), choice(alg, value, single))
+    list_stem(alg, work, span, i, stem, choice(alg, value, extend(alg, shorter, rule.unpaired)))
 
 
 @shared
@@ -443,27 +390,38 @@ def added_up(work: Any, share: Any) -> Any:
 
 
 @shared
-def outer_weight(work: Any, i: Any, j: Any) -> Any:
-    """What a pair adds to what is in no loop."""
-    strands, weights = work.strands, work.weights
-    row = outward_row(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
-    return outward(weights, row, EXTERIOR)
+def over_warp(alg: Any, value: Any) -> Any:
+    """The choice between the values of all lanes."""
+    for step in (16, 8, 4, 2, 1):
+        value = choice(alg, value, shuffle_xor(value, step))
+    return value
 
 
 @shared
-def add_end(work: Any, table: Any, bases: Any, way: Any) -> None:
-    """X of the last so many bases by a warp, or the derivative by X behind the first ones (by X[0] one)."""
+def add_end(work: Any, table: Any, bases: Any, way: Any, warps: Any) -> None:
+    """X of the last so many bases, or the derivative by X behind the first ones (by X[0] one).
+
+    By one warp, or by all `warps` of a block, which meet.
+    """
     one, rule, alg, cells, n = OneLane(1), work.rule, work.alg, work.cells, work.n
-    found, span = alg.zero, FIRST + work.lane
+    number = work.part if warps > 1 else 0
+    found, span = alg.zero, FIRST + number * WARP + work.lane
     while span < bases:
         i = n - bases if way > 0 else bases - 1 - span
         value = load(one, cells.closed, work.b, place(cells, span, i))
         other = load(one, table, work.b, i + span + 1 if way > 0 else i)
-        found = close(rule, alg, found, value, extend(alg, outer_weight(work, i, i + span), other))
-        span += WARP
-    for step in (16, 8, 4, 2, 1):
-        found = choice(alg, found, shuffle_xor(found, step))
-    if work.lane == 0:
+        end = as_stem(work.weights, work.strands, EXTERIOR, i, i + span, work.g)
+        found = close(rule, alg, found, value, extend(alg, end, other))
+        span += warps * WARP
+    found = over_warp(alg, found)
+    if warps > 1:
+        # What other warps read of the last span is in the other row.
+        row = 2 * _SHARES + (bases & 1) + 1 + way
+        if work.lane == 0:
+            work.shares[row, number] = found
+        cuda.syncthreads()
+        found = over_warp(alg, work.shares[row, work.lane] if work.lane < warps else alg.zero)
+    if number == 0 and work.lane == 0:
         here = n - bases if way > 0 else bases
         total = alg.one
         if bases > 0:
@@ -479,26 +437,16 @@ def add_around(work: Any, span: Any, i: Any) -> Any:
     generic = add_by_size(work, span, i, -1)
     if load(one, cells.closed, work.b, place(cells, span, i)) == alg.zero:
         return alg.zero
-    row = outward_row(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
-    total = add_beside(work, span, i, row, extend(alg, generic, outward(weights, row, GENERIC)), -1)
-    inner = pair_type(weights, strands, j, i, work.g)
-    t = work.part
-    while t < _SMALL:
-        left, right = small_sides(t)
-        t += work.parts
-        p, q = i - 1 - left, j + 1 + right
-        if p >= 0 and q < n:
-            value = load(one, work.by.closed, work.b, place(cells, q - p, p))
-            outer = pair_type(weights, strands, p, q, work.g)
-            loop = small_loop(weights, strands, alg, outer, inner, p, q, i, j, work.g)
-            total = close(rule, alg, total, value, loop)
+    row = outward(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
+    total = add_beside(work, span, i, row, extend(alg, generic, entry(weights, row + GENERIC)), -1)
+    total = add_small(work, work.by.closed, span, i, total, -1)
     m = FIRST + work.part
     splits = work.by.split, place(cells, span + 1 + m, i), cells.step
     after = cells.multi, place(cells, m, j + 1), cells.step
     behind = sum_products(work, splits, after, m, n - 1 - j)
-    total = close(rule, alg, total, behind, outward(weights, row, STEM))
+    total = close(rule, alg, total, behind, entry(weights, row + STEM))
     if work.part == work.ones[0]:
-        before = extend(alg, load(one, work.by.exterior, work.b, i), outward(weights, row, EXTERIOR))
+        before = extend(alg, load(one, work.by.exterior, work.b, i), entry(weights, row + EXTERIOR))
         total = close(rule, alg, total, before, load(one, cells.exterior, work.b, j + 1))
     return total
 
@@ -524,26 +472,23 @@ def _finish_around(way: Any, work: Any, span: Any, i: Any, share: Any) -> None:
         by_two = extend(alg, row_at(work, _TWO + after, i - 1), rule.unpaired)
         if j + 1 < n:
             kind = pair_type(weights, strands, i - 1, j + 1, work.g)
-            closing = inward(weights, inward_row(strands, kind, i - 1, j + 1, work.g), CLOSING)
+            closing = entry(weights, inward(strands, kind, i - 1, j + 1, work.g) + CLOSING)
             around = load(one, work.by.closed, work.b, place(cells, span + 2, i - 1))
             by_two = close(rule, alg, by_two, around, closing)
     longer = row_at(work, _SINGLE + after, i) if j + 1 < n else alg.zero
-    single = one_stem(rule, alg, longer, by_multi)
+    single = lengthen(rule, alg, longer, by_multi)
     set_row(work, _MULTI + here, i, by_multi)
     set_row(work, _TWO + here, i, by_two)
     set_row(work, _SINGLE + here, i, single)
     store(one, work.by.split, work.b, place(cells, span, i), choice(alg, by_multi, by_two))
-    value, kind = (
-        load(one, cells.closed, work.b, place(cells, span, i)),
-        pair_type(weights, strands, i, j, work.g),
-    )
+    value = load(one, cells.closed, work.b, place(cells, span, i))
     if value != alg.zero:
-        row = outward_row(strands, kind, i, j, work.g)
-        total = close(rule, alg, total, single, outward(weights, row, STEM))
+        total = close(rule, alg, total, single, as_stem(weights, strands, STEM, i, j, work.g))
     store(one, cells.closed, work.b, place(cells, span, i), extend(alg, value, total))
     total = times_paired(strands, alg, 0, total, i, j, work.g)
     store(one, work.by.closed, work.b, place(cells, span, i), total)
-    keep_ends(work, INWARD, inward_row(strands, kind, i, j, work.g), span, i, total)
+    kind = pair_type(weights, strands, i, j, work.g)
+    keep_ends(work, inward(strands, kind, i, j, work.g), span, i, total)
 
 
 class Inside(NamedTuple):
@@ -620,12 +565,11 @@ def _examples() -> list[tuple[Any, ...]]:
         by = SpanDerivatives(table, table, table)
         rows = np.full((1, 1), zero)
         rule = NearestNeighbor(zero, zero)
-        places = (InBlock(), InMemory()) if zero.itemsize == 4 else (InMemory(),)
-        found += [(Spans(rule, alg, weights, texts, long, cells, by, rows, at, long, one),) for at in places]
+        found.append((Spans(rule, alg, weights, texts, long, cells, by, rows, long, one),))
     return found
 
 
-@cuda_kernel(_examples, max_registers=128)
+@cuda_kernel(_examples, max_registers=80)
 def fill_spans(given: Any) -> None:
     """C, M and X of sequences, each by a block, or of one by all blocks."""
     block, blocks = cuda.blockIdx.x, cuda.gridDim.x
@@ -634,22 +578,22 @@ def fill_spans(given: Any) -> None:
         work = own_work(given, b)
         clear(work, first, each)
         cuda.syncthreads()
-        # Of several blocks, the last has no cells.
-        others = max(each - 1, 1)
+        # Of several blocks, the last has no cells; of a long sequence, all its warps work out what ends.
+        others, warps = max(each - 1, 1), work.parts if given.alone else 1
         for span in range(work.n + 1):
             wait_for_blocks(given.counter, each)
             # It takes shorter spans alone.
             if first == each - 1:
-                if work.part == 0:
-                    add_end(work, work.cells.exterior, span, 1)
-                if work.part == work.parts - 1 and work.by.closed.shape[1] > 1:
-                    add_end(work, work.by.exterior, span, -1)
+                if warps > 1 or work.part == 0:
+                    add_end(work, work.cells.exterior, span, 1, warps)
+                if (warps > 1 or work.part == work.parts - 1) and work.by.closed.shape[1] > 1:
+                    add_end(work, work.by.exterior, span, -1, warps)
             if FIRST <= span < work.n and first < others:
                 do_span(Inside(), work, span, first, others)
         cuda.syncthreads()
 
 
-@cuda_kernel(lambda: _examples()[2:], max_registers=128)
+@cuda_kernel(lambda: _examples()[1:], max_registers=128)
 def derive_spans(given: Any) -> None:
     """Derivatives, and weights of pairs in place of C, of what `fill_spans` has worked out."""
     block, blocks = cuda.blockIdx.x, cuda.gridDim.x
@@ -663,7 +607,7 @@ def derive_spans(given: Any) -> None:
 
 def _list_examples() -> list[tuple[Any, ...]]:
     counts = np.zeros((1, 1, 1), np.int32)
-    return [(_examples()[2][0], 0.0, True, counts, counts[0], np.zeros(1))]
+    return [(_examples()[1][0], 0.0, True, counts, counts[0], np.zeros(1))]
 
 
 #: Spans of which pairs are listed by a thread.
@@ -698,12 +642,12 @@ def _walk_examples() -> list[tuple[Any, ...]]:
     return [(*_examples()[0], shares, left, np.zeros((1, 1), np.uint8))]
 
 
-@cuda_kernel(_walk_examples)
+@cuda_kernel(_walk_examples, max_registers=64)
 def walk_sequences(given: Any, shares: Any, left: Any, signs: Any) -> None:
     """A best structure of each sequence, by a thread; `left`, int32 (sequences, 3, n + 2)."""
     b, texts, cells = cuda.grid(1), given.texts, given.cells
     if b < given.lengths.size:
         closed, multi, exterior = cells.closed[b : b + 1], cells.multi[b : b + 1], cells.exterior[b : b + 1]
         kept = Intervals(closed, multi, exterior, cells.starts, cells.step)
-        known = given.rule, given.alg, given.weights, texts, kept, shares, left[b], b * texts.longest, 0
-        walk_sequence(Walk(*known), given.lengths[b], signs[b : b + 1])
+        known = given.rule, given.alg, given.weights, texts, kept, b * texts.longest, 0
+        walk_sequence(Walk(*known), given.lengths[b], shares, left[b], signs[b : b + 1])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from plait.devices.target import Problem, Target, interpreted, over_threads
 from plait.dp.intervals.outside import outside_kernel, pairs_kernel
 from plait.dp.intervals.rows import EDGE, Candidates, EveryStem, Filled, Part, Sweep, fill_kernel
-from plait.dp.intervals.tables import Room, Strand, cells_kept, lay_codes
+from plait.dp.intervals.tables import Room, Strand, beside_letters, cells_kept, lay_codes
 from plait.dp.intervals.walk import fold_kernel, walk_kernel
 from plait.lang.compile import bound
 from plait.lang.lanes import host_lanes, lanes_of
@@ -87,14 +87,11 @@ class EnsembleBatch(NamedTuple):
     strands: Sequence[Strand]
     logarithms: bool
     probabilities: bool
-    shares: Sequence[NDArray[np.float64]]
+    shares: Sequence[Sequence[NDArray[np.float64]]]
 
 
-class Folded(NamedTuple):
-    """Best score, and a structure that has it, in brackets."""
-
-    score: float
-    structure: str
+#: Best score, and a structure that has it, in brackets: a tuple that Python's garbage collector passes by.
+Best = tuple[float, str]
 
 
 class Summed(NamedTuple):
@@ -144,11 +141,11 @@ def _in_groups(
     return [found[k] for k in range(len(strands))]
 
 
-def _fold(compiled: bool, batch: FoldBatch, target: Target) -> list[Folded]:
+def _fold(compiled: bool, batch: FoldBatch, target: Target) -> list[Best]:
     fold, alg = _ENTRIES[0] if compiled else interpreted(_ENTRIES[0]), batch.algebra
     lanes = host_lanes(8 * alg.zero.itemsize) if compiled else lanes_of(1)
 
-    def run(room: Room, numbers: list[int], group: int, threads: int) -> list[Folded]:
+    def run(room: Room, numbers: list[int], group: int, threads: int) -> list[Best]:
         mine = [batch.strands[k] for k in numbers]
         sizes = [strand.codes.size for strand in mine]
         longest = max(sizes)
@@ -170,14 +167,14 @@ def _fold(compiled: bool, batch: FoldBatch, target: Target) -> list[Folded]:
             else:
                 call()
         texts = zip(signs, sizes, sweep.kept.exterior[0].tolist(), strict=False)
-        return [Folded(score, row[:size].tobytes().decode()) for row, size, score in texts]
+        return [(score, row[:size].tobytes().decode()) for row, size, score in texts]
 
     return _in_groups(batch.strands, lanes.width, target.threads, run)
 
 
 def _same(kernel: Any, batch: Any, strands: Sequence[Strand], longest: int, group: int) -> Any:
     """What is the same where arguments laid out serve again, if they may at all."""
-    if longest > _SHORT or any(known is not None for one in strands for known in one[1:]):
+    if longest > _SHORT or beside_letters(strands):
         return None
     # What has been laid out holds both, so that no other has their numbers.
     return kernel, id(batch.loops), id(batch.rule), longest, group
@@ -302,7 +299,7 @@ def _worth(batch: FoldBatch | EnsembleBatch) -> bool:
 
 
 #: Best structures of sequences.
-FOLDS: Final[Problem[FoldBatch, list[Folded]]] = Problem(
+FOLDS: Final[Problem[FoldBatch, list[Best]]] = Problem(
     "best structures",
     cpu=partial(_fold, True),
     reference=partial(_fold, False),

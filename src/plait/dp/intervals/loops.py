@@ -10,7 +10,7 @@ import numpy as np
 
 from plait.lang.algebras import extend
 from plait.lang.compile import kernel, shared
-from plait.lang.lanes import OneLane, load, store
+from plait.lang.lanes import OneLane, load
 
 #: Letters: N, A, C, G, U, and what is beyond the ends of a sequence.
 LETTERS, BEYOND = 6, 5
@@ -66,9 +66,9 @@ _BULGES, _INTERIOR, _ASYMMETRY, _STACK = 0, 31, 62, 93
 _ONE_ONE = _STACK + 49
 _ONE_TWO = _ONE_ONE + 49 * 25
 _TWO_TWO = _ONE_TWO + 49 * 125
-INWARD = _TWO_TWO + 49 * 625
-OUTWARD = INWARD + 252 * 6
-_SPECIAL = OUTWARD + 252 * 6
+_INWARD = _TWO_TWO + 49 * 625
+_OUTWARD = _INWARD + 252 * 6
+_SPECIAL = _OUTWARD + 252 * 6
 
 
 class LoopWeights(NamedTuple):
@@ -127,28 +127,6 @@ def asymmetry(weights: Any, difference: Any) -> Any:
 
 
 @shared
-def inward(weights: Any, row: Any, column: Any) -> Any:
-    """What a pair adds to the loop that it closes."""
-    return entry(weights, INWARD + row * 6 + column)
-
-
-@shared
-def outward(weights: Any, row: Any, column: Any) -> Any:
-    """What a pair adds to the loop around it."""
-    return entry(weights, OUTWARD + row * 6 + column)
-
-
-@shared
-def keep_ends(
-    alg: Any, weights: Any, table: Any, row: Any, rows: Any, ring: Any, here: Any, x: Any, value: Any
-) -> None:
-    """Write a value with each of the ends of a row of a table, `INWARD` or `OUTWARD`, into rings of rows."""
-    for kind in range(ENDS):
-        end = entry(weights, table + row * 6 + kind)
-        store(OneLane(1), rows, kind * ring + here, x, extend(alg, value, end))
-
-
-@shared
 def letter(strands: Any, k: Any, g: Any) -> Any:
     """Code of base k of the g-th sequence, from -1 on."""
     return np.int64(load(OneLane(1), strands.codes, 0, (k + 1) * strands.group + g))
@@ -183,20 +161,28 @@ def times_paired(strands: Any, alg: Any, row: Any, value: Any, i: Any, j: Any, g
 
 
 @shared
-def inward_row(strands: Any, kind: Any, i: Any, j: Any, g: Any) -> Any:
-    """Row of `inward` of a pair of a type."""
-    return (kind * LETTERS + letter(strands, i + 1, g)) * LETTERS + letter(strands, j - 1, g)
+def inward(strands: Any, kind: Any, i: Any, j: Any, g: Any) -> Any:
+    """Where the row begins of what a pair of a type adds to the loop that it closes."""
+    row = (kind * LETTERS + letter(strands, i + 1, g)) * LETTERS + letter(strands, j - 1, g)
+    return _INWARD + row * 6
 
 
 @shared
-def outward_row(strands: Any, kind: Any, i: Any, j: Any, g: Any) -> Any:
-    """Row of `outward` of a pair of a type."""
-    return (kind * LETTERS + letter(strands, i - 1, g)) * LETTERS + letter(strands, j + 1, g)
+def outward(strands: Any, kind: Any, i: Any, j: Any, g: Any) -> Any:
+    """The same for the loop around it."""
+    row = (kind * LETTERS + letter(strands, i - 1, g)) * LETTERS + letter(strands, j + 1, g)
+    return _OUTWARD + row * 6
+
+
+@shared
+def as_stem(weights: Any, strands: Any, column: Any, i: Any, j: Any, g: Any) -> Any:
+    """What a pair adds to the loop around it, by its column: `STEM` of a multiloop, for one."""
+    return entry(weights, outward(strands, pair_type(weights, strands, i, j, g), i, j, g) + column)
 
 
 @shared
 def hairpin_weight(weights: Any, strands: Any, alg: Any, row: Any, i: Any, j: Any, g: Any) -> Any:
-    """Weight of the hairpin that a pair closes, of which the row of `inward` is given."""
+    """Weight of the hairpin that a pair closes; `row` is from `inward`."""
     size = j - i - 1
     if size <= 6 and size != 5:
         key, found = 1, 0
@@ -207,7 +193,7 @@ def hairpin_weight(weights: Any, strands: Any, alg: Any, row: Any, i: Any, j: An
                 found = z
         if found != 0:
             return entry(weights, _SPECIAL + found)
-    ends = inward(weights, row, BULGE if size == SMALLEST_HAIRPIN else HAIRPIN)
+    ends = entry(weights, row + (BULGE if size == SMALLEST_HAIRPIN else HAIRPIN))
     return extend(alg, entry(weights, weights.hairpin + size), ends)
 
 
@@ -218,17 +204,13 @@ def loop_weight(weights: Any, strands: Any, alg: Any, i: Any, j: Any, p: Any, q:
     left, right = p - i - 1, j - q - 1
     if (left <= 2 and right <= 2 and left * right != 0) or left + right <= 1:
         return small_loop(weights, strands, alg, outer, inner, i, j, p, q, g)
-    size = min(left + right, LARGEST_LOOP)
-    within, around = (
-        inward_row(strands, outer, i, j, g),
-        outward_row(strands, pair_type(weights, strands, p, q, g), p, q, g),
-    )
-    if left == 0 or right == 0:
-        ends = extend(alg, inward(weights, within, BULGE), outward(weights, around, BULGE))
+    size, least = min(left + right, LARGEST_LOOP), min(left, right)
+    column = BULGE if least == 0 else ONE_SIDED if least == 1 else TWO_THREE if size == 5 else GENERIC
+    within = entry(weights, inward(strands, outer, i, j, g) + column)
+    ends = extend(alg, within, as_stem(weights, strands, column, p, q, g))
+    if least == 0:
         return extend(alg, bulge(weights, size), ends)
-    column = ONE_SIDED if left == 1 or right == 1 else TWO_THREE if size == 5 else GENERIC
-    ends = extend(alg, inward(weights, within, column), outward(weights, around, column))
-    difference = min(left - right if left > right else right - left, LARGEST_LOOP)
+    difference = min(max(left, right) - least, LARGEST_LOOP)
     return extend(alg, extend(alg, interior(weights, size), asymmetry(weights, difference)), ends)
 
 
@@ -242,19 +224,18 @@ def loop_score(
     while k < j:
         if partners[b, k] > k:
             inner, p, q = inner + 1, k, np.int64(partners[b, k])
-            row = outward_row(strands, pair_type(weights, strands, p, q, g), p, q, g)
-            total = extend(alg, total, outward(weights, row, STEM if closed else EXTERIOR))
+            total = extend(alg, total, as_stem(weights, strands, STEM if closed else EXTERIOR, p, q, g))
             k = q
         else:
             total = extend(alg, total, rule.unpaired if closed else rule.outside)
         k += 1
     if not closed:
         return total
-    row = inward_row(strands, pair_type(weights, strands, i, j, g), i, j, g)
+    row = inward(strands, pair_type(weights, strands, i, j, g), i, j, g)
     if inner == 0:
         return hairpin_weight(weights, strands, alg, row, i, j, g)
     if inner > 1:
-        return extend(alg, total, inward(weights, row, CLOSING))
+        return extend(alg, total, entry(weights, row + CLOSING))
     total, size = loop_weight(weights, strands, alg, i, j, p, q, g), p - i + j - q - 2
     if size > LARGEST_LOOP:
         # Recurrences have no such loops; they cost as much more as longer hairpins do.

@@ -34,24 +34,12 @@ class NearestNeighbor(NamedTuple):
         return choice(alg, within, extend(alg, choice(alg, left, right), asymmetry))
 
     @staticmethod
-    def beside(p: NearestNeighbor, alg: Any, so_far: Any, left: Any, right: Any, loop: Any) -> Any:
-        return choice(alg, so_far, extend(alg, choice(alg, left, right), loop))
-
-    @staticmethod
     def close(p: NearestNeighbor, alg: Any, so_far: Any, inner: Any, loop: Any) -> Any:
         return choice(alg, so_far, extend(alg, inner, loop))
 
     @staticmethod
-    def two_stems(p: NearestNeighbor, alg: Any, below: Any, split: Any) -> Any:
-        return choice(alg, extend(alg, below, p.unpaired), split)
-
-    @staticmethod
-    def one_stem(p: NearestNeighbor, alg: Any, shorter: Any, stem: Any) -> Any:
-        return choice(alg, extend(alg, shorter, p.unpaired), stem)
-
-    @staticmethod
-    def stems(p: NearestNeighbor, alg: Any, below: Any, split: Any, single: Any) -> Any:
-        return choice(alg, choice(alg, extend(alg, below, p.unpaired), split), single)
+    def lengthen(p: NearestNeighbor, alg: Any, shorter: Any, others: Any) -> Any:
+        return choice(alg, extend(alg, shorter, p.unpaired), others)
 
     @staticmethod
     def leave(p: NearestNeighbor, alg: Any, behind: Any) -> Any:
@@ -64,28 +52,13 @@ def widen(p: Any, alg: Any, within: Any, left: Any, right: Any, asymmetry: Any) 
 
 
 @by_type
-def beside(p: Any, alg: Any, so_far: Any, left: Any, right: Any, loop: Any) -> Any:
-    """Besides, loops that are alike but for their sides."""
-
-
-@by_type
 def close(p: Any, alg: Any, so_far: Any, inner: Any, loop: Any) -> Any:
     """Besides, what is within a loop, closed by it."""
 
 
 @by_type
-def two_stems(p: Any, alg: Any, below: Any, split: Any) -> Any:
-    """M2 of a row, from that of the row below and S."""
-
-
-@by_type
-def one_stem(p: Any, alg: Any, shorter: Any, stem: Any) -> Any:
-    """R: a stem at the left end, alone."""
-
-
-@by_type
-def stems(p: Any, alg: Any, below: Any, split: Any, single: Any) -> Any:
-    """M of a row, from that of the row below, S and R."""
+def lengthen(p: Any, alg: Any, shorter: Any, others: Any) -> Any:
+    """M2, M or R: with one more unpaired base of a multiloop, and what else there is of these bases."""
 
 
 @by_type

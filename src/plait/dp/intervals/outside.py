@@ -12,20 +12,16 @@ from typing import Any, NamedTuple
 from plait.dp.intervals.loops import (
     CLOSING,
     EXTERIOR,
-    INWARD,
-    OUTWARD,
     SMALLEST_HAIRPIN,
     STEM,
+    entry,
     inward,
-    inward_row,
-    keep_ends,
     outward,
-    outward_row,
     pair_type,
     small_loop,
     times_paired,
 )
-from plait.dp.intervals.nearest_neighbor import close, one_stem
+from plait.dp.intervals.nearest_neighbor import close, lengthen
 from plait.dp.intervals.rows import (
     FOUND,
     RING,
@@ -41,7 +37,9 @@ from plait.dp.intervals.rows import (
     column,
     factor,
     in_lanes,
+    keep_ends,
     list_mates,
+    rule_in,
     stems_of_row,
     sum_beside,
     sum_generic,
@@ -95,7 +93,8 @@ def outside_kernel(given: Any) -> None:
 def multi_rows(reverse: Any, p: Any) -> None:
     """Derivatives by S and R of a row, and by M and M2 of the next row through those of this row."""
     alg, rows, strands, by_rows = reverse.alg, reverse.memory.rows, reverse.strands, reverse.outside.multi
-    mine, rule = by_column(reverse.layout, reverse.lanes, reverse.rule, reverse.lane_rule)
+    mine = by_column(reverse.layout, reverse.lanes)
+    rule = rule_in(mine, reverse.rule)
     n, group, starts = strands.longest, strands.group, reverse.kept.starts
     here, after = SPLIT + (p & 1), SPLIT + 1 - (p & 1)
     single = splat(mine, alg.zero)
@@ -103,7 +102,7 @@ def multi_rows(reverse: Any, p: Any) -> None:
         x = column(group, j)
         by_multi = load(mine, by_rows, 0, starts[p] + j * group)
         by_two = load(mine, rows, here, x)
-        single = one_stem(rule, alg, single, by_multi)
+        single = lengthen(rule, alg, single, by_multi)
         store(mine, rows, _BY_SINGLE, x, single)
         store(mine, rows, _BY_SPLIT, x, choice(alg, by_multi, by_two))
         if j > p:
@@ -153,22 +152,22 @@ def around_cell(reverse: Any, p: Any, q: Any, g: Any) -> None:
     at, x = q * group + g, column(group, q) + g
     value = load(one, kept.closed, 0, kept.starts[p] + at)
     kind = pair_type(weights, strands, p, q, g)
-    row = outward_row(strands, kind, p, q, g)
-    before = extend(alg, load(one, outside.exterior, 0, p * group + g), outward(weights, row, EXTERIOR))
+    row = outward(strands, kind, p, q, g)
+    before = extend(alg, load(one, outside.exterior, 0, p * group + g), entry(weights, row + EXTERIOR))
     after = load(one, outside.exterior, 0, at + group)
     store(one, outside.exterior, 0, at + group, close(rule, alg, after, before, value))
     total = extend(alg, before, load(one, kept.exterior, 0, at + group))
     stem = choice(alg, load(one, rows, _BY_SINGLE, x), load(one, rows, _BEHIND, x))
-    total = close(rule, alg, total, stem, outward(weights, row, STEM))
-    total = add_found(reverse, OUTWARD, row, x, total)
+    total = close(rule, alg, total, stem, entry(weights, row + STEM))
+    total = add_found(reverse, row, x, total)
     total = small_loops_around(reverse, p, q, g, total)
     store(one, outside.closed, 0, kept.starts[p] + at, total)
     total = times_paired(strands, alg, 0, total, p, q, g)
-    row, here = inward_row(strands, kind, p, q, g), p & (RING - 1)
-    keep_ends(alg, weights, INWARD, row, rows, RING, here, x, total)
+    row = inward(strands, kind, p, q, g)
+    keep_ends(reverse, row, p, x, total)
     within, last = SPLIT + 1 - (p & 1), column(group, q - 1) + g
     closing = load(one, rows, within, last)
-    store(one, rows, within, last, close(rule, alg, closing, total, inward(weights, row, CLOSING)))
+    store(one, rows, within, last, close(rule, alg, closing, total, entry(weights, row + CLOSING)))
 
 
 @shared

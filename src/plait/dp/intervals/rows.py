@@ -22,40 +22,27 @@ from plait.dp.intervals.loops import (
     ENDS,
     EXTERIOR,
     GENERIC,
-    INWARD,
     LARGEST_LOOP,
     LETTERS,
     ONE_SIDED,
-    OUTWARD,
     SMALLEST_HAIRPIN,
     STEM,
     TWO_THREE,
     allowed,
+    as_stem,
     asymmetry,
     bulge,
     entry,
     hairpin_weight,
     interior,
     inward,
-    inward_row,
-    keep_ends,
     letter,
     outward,
-    outward_row,
     pair_type,
     small_loop,
     times_paired,
 )
-from plait.dp.intervals.nearest_neighbor import (
-    NearestNeighbor,
-    beside,
-    close,
-    leave,
-    one_stem,
-    stems,
-    two_stems,
-    widen,
-)
+from plait.dp.intervals.nearest_neighbor import NearestNeighbor, close, leave, lengthen, widen
 from plait.lang.algebras import choice, extend
 from plait.lang.compile import by_type_of, kernel, shared
 from plait.lang.lanes import (
@@ -193,9 +180,15 @@ class Sweep(NamedTuple):
 
 
 @shared
+def rule_in(lanes: Any, rule: Any) -> Any:
+    """A rule with its parameters in every lane."""
+    return NearestNeighbor(splat(lanes, rule.unpaired), splat(lanes, rule.outside))
+
+
+@shared
 def in_lanes(s: Any) -> Any:
     """The same with what a rule has for lanes."""
-    rule = NearestNeighbor(splat(s.lanes, s.rule.unpaired), splat(s.lanes, s.rule.outside))
+    rule = rule_in(s.lanes, s.rule)
     known = s.lanes, s.layout, s.choose, s.rule, rule, s.alg, s.weights, s.strands, s.kept, s.outside
     return Sweep(*(known + (s.memory, s.part)))  # noqa: RUF005  # compiled code cannot unpack there
 
@@ -287,16 +280,10 @@ def leave_base(sweep: Any, i: Any) -> None:
 @shared
 def leave_stem(sweep: Any, i: Any, j: Any, g: Any) -> None:
     """X of a row, of what begins with a pair, besides."""
-    alg, kept, weights, strands, group = (
-        sweep.alg,
-        sweep.kept,
-        sweep.weights,
-        sweep.strands,
-        sweep.strands.group,
-    )
-    one, row = OneLane(1), outward_row(strands, pair_type(weights, strands, i, j, g), i, j, g)
+    alg, kept, strands, group, one = sweep.alg, sweep.kept, sweep.strands, sweep.strands.group, OneLane(1)
     value = load(one, kept.closed, 0, kept.starts[i] + j * group + g)
-    behind = extend(alg, outward(weights, row, EXTERIOR), load(one, kept.exterior, 0, (j + 1) * group + g))
+    behind = load(one, kept.exterior, 0, (j + 1) * group + g)
+    behind = extend(alg, as_stem(sweep.weights, strands, EXTERIOR, i, j, g), behind)
     first = load(one, kept.exterior, 0, i * group + g)
     store(one, kept.exterior, 0, i * group + g, close(sweep.rule, alg, first, value, behind))
 
@@ -415,9 +402,9 @@ def sum_beside(sweep: Any, i: Any, way: Any) -> None:
             step = splat(lanes, extend(alg, interior(weights, k + 1), asymmetry(weights, k - 1)))
             far, back = ONE_SIDED_ROWS + ((i + (1 + k) * way) & ring), (k + 1) * side
             left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - 2 * side)
-            first = beside(rule, alg, first, left, right, step)
+            first = close(rule, alg, first, choice(alg, left, right), step)
             left, right = load(lanes, rows, near, y - back), load(lanes, rows, far, y - 2 * side)
-            other = beside(rule, alg, other, left, right, step)
+            other = close(rule, alg, other, choice(alg, left, right), step)
         store(lanes, rows, FOUND + ONE_SIDED, x, first)
         store(lanes, rows, FOUND + ONE_SIDED, y, other)
         near = BULGE_ROWS + ((i + way) & ring)
@@ -426,27 +413,15 @@ def sum_beside(sweep: Any, i: Any, way: Any) -> None:
             step = splat(lanes, bulge(weights, k))
             far, back = BULGE_ROWS + ((i + (1 + k) * way) & ring), (k + 1) * side
             left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - side)
-            first = beside(rule, alg, first, left, right, step)
+            first = close(rule, alg, first, choice(alg, left, right), step)
             left, right = load(lanes, rows, near, y - back), load(lanes, rows, far, y - side)
-            other = beside(rule, alg, other, left, right, step)
+            other = close(rule, alg, other, choice(alg, left, right), step)
         store(lanes, rows, FOUND + BULGE, x, first)
         store(lanes, rows, FOUND + BULGE, y, other)
         near, far = TWO_THREE_ROWS + ((i + 3 * way) & ring), TWO_THREE_ROWS + ((i + 4 * way) & ring)
         for z in (x, y):
             left, right = load(lanes, rows, near, z - 4 * side), load(lanes, rows, far, z - 3 * side)
-            store(lanes, rows, FOUND + TWO_THREE, z, beside(rule, alg, zero, left, right, loop))
-
-
-def _one(layout: Any, lanes: Any) -> int:
-    return 1
-
-
-def _as_many_as_lanes(layout: Any, lanes: Any) -> int:
-    return width_of(lanes)
-
-
-#: How many sequences there are, as a constant.
-group_of = by_type_of({OneSequence: _one, SequenceALane: _as_many_as_lanes})
+            store(lanes, rows, FOUND + TWO_THREE, z, close(rule, alg, zero, choice(alg, left, right), loop))
 
 
 @shared
@@ -468,7 +443,7 @@ def list_mates(sweep: Any) -> None:
 def pairs_of_row(sweep: Any, i: Any, begin: Any, end: Any) -> Any:
     """List the cells of a row that can pair, from a column to another, and count them."""
     strands, places, bits = sweep.strands, sweep.memory.places, sweep.memory.bits
-    group, count = group_of(sweep.layout, sweep.lanes), 0
+    group, count = width_of(by_column(sweep.layout, sweep.lanes)), 0
     for base in range(BASES):
         bits[BASES + base, 0] = 0
     for g in range(group):
@@ -502,8 +477,7 @@ def stems_of_row(sweep: Any, i: Any, begin: Any, end: Any) -> Any:
     for z in range(pairs_of_row(sweep, i, begin, end)):
         j, g = places[0, z], places[1, z]
         value = load(one, kept.closed, 0, kept.starts[i] + j * group + g)
-        row = outward_row(strands, pair_type(weights, strands, i, j, g), i, j, g)
-        stem = extend(alg, value, outward(weights, row, STEM))
+        stem = extend(alg, value, as_stem(weights, strands, STEM, i, j, g))
         store(one, sweep.memory.rows, STEMS, column(group, j) + g, stem)
         places[0, count] = j
         places[1, count] = g
@@ -520,12 +494,20 @@ def pair_cell(sweep: Any, i: Any, j: Any, g: Any) -> None:
     kind = pair_type(weights, strands, i, j, g)
     value = choice(alg, closed_by_table(sweep, kind, i, j, g), closed_by_sums(sweep, kind, i, j, g))
     value = times_paired(strands, alg, 0, value, i, j, g)
-    row, here = outward_row(strands, kind, i, j, g), i & (RING - 1)
+    row = outward(strands, kind, i, j, g)
     store(one, kept.closed, 0, kept.starts[i] + j * group + g, value)
-    store(one, rows, STEMS, x, extend(alg, value, outward(weights, row, STEM)))
-    keep_ends(alg, weights, OUTWARD, row, rows, RING, here, x, value)
+    store(one, rows, STEMS, x, extend(alg, value, entry(weights, row + STEM)))
+    keep_ends(sweep, row, i, x, value)
     if sweep.part.end == strands.longest:
         leave_stem(sweep, i, j, g)
+
+
+@shared
+def keep_ends(sweep: Any, row: Any, i: Any, x: Any, value: Any) -> None:
+    """Keep a value of a row with each of the ends of loops, of a row of `inward` or `outward`."""
+    for kind in range(ENDS):
+        ended = extend(sweep.alg, value, entry(sweep.weights, row + kind))
+        store(OneLane(1), sweep.memory.rows, kind * RING + (i & (RING - 1)), x, ended)
 
 
 @shared
@@ -533,19 +515,18 @@ def closed_by_sums(sweep: Any, kind: Any, i: Any, j: Any, g: Any) -> Any:
     """What vectors have found, closed by a pair: longer loops, and multiloops."""
     rule, alg, rows, weights = sweep.rule, sweep.alg, sweep.memory.rows, sweep.weights
     group = sweep.strands.group
-    one, row, x = OneLane(1), inward_row(sweep.strands, kind, i, j, g), column(group, j) + g
-    value = add_found(sweep, INWARD, row, x, alg.zero)
-    stems_within = load(one, rows, SPLIT + 1 - (i & 1), column(group, j - 1) + g)
-    return close(rule, alg, value, stems_within, inward(weights, row, CLOSING))
+    row, x = inward(sweep.strands, kind, i, j, g), column(group, j) + g
+    value = add_found(sweep, row, x, alg.zero)
+    stems_within = load(OneLane(1), rows, SPLIT + 1 - (i & 1), column(group, j - 1) + g)
+    return close(rule, alg, value, stems_within, entry(weights, row + CLOSING))
 
 
 @shared
-def add_found(sweep: Any, table: Any, row: Any, x: Any, value: Any) -> Any:
-    """Besides, what vectors have found at a place, with the ends of a row of a table."""
+def add_found(sweep: Any, row: Any, x: Any, value: Any) -> Any:
+    """Besides, what vectors have found at a place, with the ends of a row of `inward` or `outward`."""
     for kind in range(ENDS):
-        end = entry(sweep.weights, table + row * 6 + kind)
         found = load(OneLane(1), sweep.memory.rows, FOUND + kind, x)
-        value = close(sweep.rule, sweep.alg, value, found, end)
+        value = close(sweep.rule, sweep.alg, value, found, entry(sweep.weights, row + kind))
     return value
 
 
@@ -553,7 +534,7 @@ def add_found(sweep: Any, table: Any, row: Any, x: Any, value: Any) -> Any:
 def closed_by_table(sweep: Any, kind: Any, i: Any, j: Any, g: Any) -> Any:
     """Hairpins and small loops of a pair."""
     alg, weights, strands = sweep.alg, sweep.weights, sweep.strands
-    value = hairpin_weight(weights, strands, alg, inward_row(strands, kind, i, j, g), i, j, g)
+    value = hairpin_weight(weights, strands, alg, inward(strands, kind, i, j, g), i, j, g)
     value = within_small_loop(sweep, kind, value, i, j, i + 1, j - 1, g)
     value = within_small_loop(sweep, kind, value, i, j, i + 1, j - 2, g)
     value = within_small_loop(sweep, kind, value, i, j, i + 2, j - 1, g)
@@ -579,7 +560,7 @@ def add_below(sweep: Any, i: Any) -> None:
     lanes, alg, rows, group = sweep.lanes, sweep.alg, sweep.memory.rows, sweep.strands.group
     here, last = SPLIT + (i & 1), SPLIT + 1 - (i & 1)
     for x in range(column(group, first_column(sweep, i)), column(group, sweep.part.end), width_of(lanes)):
-        value = two_stems(sweep.lane_rule, alg, load(lanes, rows, last, x), load(lanes, rows, here, x))
+        value = lengthen(sweep.lane_rule, alg, load(lanes, rows, last, x), load(lanes, rows, here, x))
         store(lanes, rows, here, x, value)
 
 
@@ -595,15 +576,15 @@ def _factor_a_lane(layout: Any, lanes: Any, rows: Any, at: Any) -> Any:
 factor = by_type_of({OneSequence: _one_factor, SequenceALane: _factor_a_lane})
 
 
-def _alone(layout: Any, lanes: Any, one: Any, lane: Any) -> Any:
-    return OneLane(1), one
+def _alone(layout: Any, lanes: Any) -> Any:
+    return OneLane(1)
 
 
-def _side_by_side(layout: Any, lanes: Any, one: Any, lane: Any) -> Any:
-    return lanes, lane
+def _side_by_side(layout: Any, lanes: Any) -> Any:
+    return lanes
 
 
-#: The lanes in which a column is worked out by itself, and the rule in these.
+#: The lanes in which a column is worked out by itself, one for each sequence.
 by_column = by_type_of({OneSequence: _alone, SequenceALane: _side_by_side})
 
 
@@ -659,7 +640,8 @@ def add_stems(sweep: Any, here: Any, count: Any) -> None:
 def _best_stems(choose: Any, sweep: Any, i: Any, count: Any) -> None:
     alg, multi, rows = sweep.alg, sweep.kept.multi, sweep.memory.rows
     group, here = sweep.strands.group, SPLIT + (i & 1)
-    mine, rule = by_column(sweep.layout, sweep.lanes, sweep.rule, sweep.lane_rule)
+    mine = by_column(sweep.layout, sweep.lanes)
+    rule = rule_in(mine, sweep.rule)
     # Choosing twice from the same changes nothing: M2 of this row serves for S, and so does a stem that is
     # no better.
     add_below(sweep, i)
@@ -671,7 +653,7 @@ def _best_stems(choose: Any, sweep: Any, i: Any, count: Any) -> None:
         # What ends one base earlier has a stem or more, and this base unpaired.
         single = extend(alg, best, rule.unpaired)
         under, x = load(mine, multi, 0, below + k * group), column(group, k)
-        value = stems(rule, alg, under, load(mine, rows, here, x), single)
+        value = choice(alg, lengthen(rule, alg, under, load(mine, rows, here, x)), single)
         best = choice(alg, value, load(mine, rows, STEMS, x))
         store(mine, multi, 0, at + k * group, best)
         if mask_bits(equal(best, value)) != mask_bits(equal(value, value)):
@@ -681,7 +663,8 @@ def _best_stems(choose: Any, sweep: Any, i: Any, count: Any) -> None:
 def _every_stem(choose: Any, sweep: Any, i: Any, count: Any) -> None:
     alg, multi, rows, places = sweep.alg, sweep.kept.multi, sweep.memory.rows, sweep.memory.places
     n, group, here = sweep.strands.longest, sweep.strands.group, SPLIT + (i & 1)
-    mine, rule = by_column(sweep.layout, sweep.lanes, sweep.rule, sweep.lane_rule)
+    mine = by_column(sweep.layout, sweep.lanes)
+    rule = rule_in(mine, sweep.rule)
     columns = 0
     for z in range(count):
         # Of several sequences, each may pair in the same column.
@@ -693,8 +676,9 @@ def _every_stem(choose: Any, sweep: Any, i: Any, count: Any) -> None:
     single = splat(mine, alg.zero)
     for k in range(i + SMALLEST_HAIRPIN + 1, n):
         x = column(group, k)
-        single = one_stem(rule, alg, single, load(mine, rows, STEMS, x))
-        value = stems(rule, alg, load(mine, multi, 0, below + k * group), load(mine, rows, here, x), single)
+        single = lengthen(rule, alg, single, load(mine, rows, STEMS, x))
+        under = load(mine, multi, 0, below + k * group)
+        value = choice(alg, lengthen(rule, alg, under, load(mine, rows, here, x)), single)
         store(mine, multi, 0, at + k * group, value)
     add_below(sweep, i)
 

@@ -43,63 +43,57 @@ class Strand(NamedTuple):
     paired: NDArray[Any] | None = None
 
 
+def beside_letters(sequences: Sequence[Strand]) -> list[tuple[int, Strand]]:
+    """Numbers of sequences of which more than their letters is known, and these."""
+    found = enumerate(sequences)
+    return [(g, s) for g, s in found if not s.partners is s.stacked is s.paired is None]
+
+
 def strands_of(sequences: Sequence[Strand], group: int, one: Any, *, apart: bool = False) -> Strands:
     """Lay out up to `group` sequences side by side, or each by itself (`apart`); `one` weighs nothing.
 
     A sequence by itself begins where `longest` bases of each before it end.
     """
-    _, *others = zip(*sequences, strict=True) if sequences else ((),) * 4
-    longest = max((strand.codes.size for strand in sequences), default=0)
+    sizes = [strand.codes.size for strand in sequences]
+    longest = max(sizes, default=0)
     # A small loop around is looked for up to three bases behind the last.
     size = longest + 4
+    told = beside_letters(sequences)
 
-    def laid_out(known: Sequence[Any], rows: int, nothing: Any) -> NDArray[Any]:
-        if set(map(type, known)) <= {type(None)}:
-            return filled((rows, 0), nothing)
-        table = filled((rows, group, size) if apart else (rows, size, group), nothing)
-        by_sequence = table if apart else table.swapaxes(1, 2)
-        for g, one in enumerate(known):
-            if one is not None:
-                by_sequence[:, g, : one.shape[-1]] = one
-        return table.reshape(rows, -1)
+    def laid_out(field: int, rows: int, nothing: Any) -> NDArray[Any]:
+        known: list[tuple[int, Any]] = [(g, one[field]) for g, one in told if one[field] is not None]
+        table = filled((rows, group, size if known else 0), nothing)
+        for g, values in known:
+            table[:, g, : values.shape[-1]] = values
+        return (table if apart else table.swapaxes(1, 2)).reshape(rows, -1)
 
-    codes = np.empty((1, group * size), np.int8)
-    lay_codes(codes, sequences, 0 if apart else group)
-    partners: Sequence[Any]
-    partners, stacked, paired = others
-    if set(map(type, partners)) > {type(None)}:
-        anything = np.repeat(np.array([[0], [longest]], np.int32), longest, axis=1)
-        partners = [anything if one is None else one for one in partners]
-    return Strands(
-        codes,
-        laid_out(partners, 2, np.int32(0)),
-        laid_out(stacked, 1, one),
-        laid_out(paired, 2, one),
-        1 if apart else group,
-        size if apart else longest,
-    )
+    codes = np.full((1, group * size), BEYOND, np.int8)
+    if apart:
+        inside = np.arange(size - 1) < np.array(sizes)[:, None]
+        letters = b"".join([strand.codes for strand in sequences])  # type: ignore[misc]  # arrays are buffers
+        codes.reshape(group, size)[:, 1:][inside] = np.frombuffer(letters, np.int8)
+    else:
+        lay_codes(codes, sequences, group)
+    anything = np.array([[[0]], [[longest]]], np.int32)
+    known = laid_out(1, 2, anything), laid_out(2, 1, one), laid_out(3, 2, one)
+    return Strands(codes, *known, 1 if apart else group, size if apart else longest)
 
 
 def lay_codes(codes: NDArray[np.int8], sequences: Sequence[Strand], group: int) -> None:
-    """Write letters of sequences as those of `Strands`, so many side by side, or each by itself (0)."""
+    """Write letters of sequences as those of `Strands`, so many side by side."""
     codes[...] = BEYOND
-    if group:
-        for row, one in zip(codes.reshape(-1, group).T, sequences, strict=False):
-            row[1 : 1 + one.codes.size] = one.codes
-    elif sequences:
-        rows, sizes = codes.reshape(len(sequences), -1)[:, 1:], [one.codes.size for one in sequences]
-        inside = np.arange(rows.shape[1]) < np.array(sizes)[:, None]
-        rows[inside] = np.concatenate([one.codes for one in sequences])
+    for row, one in zip(codes.reshape(-1, group).T, sequences, strict=False):
+        row[1 : 1 + one.codes.size] = one.codes
 
 
 def filled(shape: tuple[int, ...], value: Any) -> NDArray[Any]:
     """An array of a value of any algebra, a tuple included."""
-    if not isinstance(value, np.generic):
-        found = np.empty(shape, object)
-        for at in np.ndindex(*shape):
-            found[at] = value
-        return found
-    return np.full(shape, value)
+    if isinstance(value, np.generic | np.ndarray):
+        return np.full(shape, value)
+    found = np.empty(shape, object)
+    for at in np.ndindex(*shape):
+        found[at] = value
+    return found
 
 
 @functools.lru_cache(maxsize=16)
@@ -143,21 +137,15 @@ class Room:
             found = self._arrays[name] = found[first : first + size]
         return found[:size].reshape(shape)
 
-    def filled(self, name: str, shape: tuple[int, ...], value: Any) -> NDArray[Any]:
-        """The same, of a value."""
-        found = self.taken(name, shape, value)
-        # What is no number is written anew every time.
-        if isinstance(value, np.generic):
-            found[...] = value
-        return found
-
     def intervals(self, longest: int, group: int, width: int, zero: Any) -> Intervals:
         """Where C, M and X are kept."""
         cells = cells_kept(longest, group, width)
-        exterior = self.filled("exterior", (1, (longest + 1) * group), zero)
+        exterior = self.taken("exterior", (1, (longest + 1) * group), zero)
         closed, multi = (self.taken(name, (1, cells), zero) for name in ("closed", "multi"))
         starts = row_starts(longest, group)
+        # What is no number is new every time.
         if isinstance(zero, np.generic):
+            exterior[...] = zero
             # What is behind the last base is read, and written by none.
             for table in (closed, multi):
                 table[0, starts[longest] + (longest - BEFORE) * group :] = zero
@@ -171,10 +159,8 @@ class Room:
     def sweep(self, lanes: Any, choose: Any, batch: Any, strands: Sequence[Strand], group: int) -> Sweep:
         """What up to `group` sequences of a batch are worked out from."""
         rule, alg = batch.rule, batch.algebra
-        laid_out, layout = (
-            strands_of(strands, group, alg.one),
-            OneSequence() if group == 1 else SequenceALane(),
-        )
+        laid_out = strands_of(strands, group, alg.one)
+        layout = OneSequence() if group == 1 else SequenceALane()
         kept = self.intervals(laid_out.longest, group, lanes.width, alg.zero)
         memory = self.memory(laid_out.longest, group, lanes.width, alg.zero)
         (part,) = self.parts(laid_out.longest, 1, alg.zero)

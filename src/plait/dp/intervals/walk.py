@@ -1,13 +1,16 @@
-"""The way back through what interval rows have kept: a best structure, or one drawn at random.
+"""The ways in which what interval rows have kept came about, and the way back by them.
 
-At every step the ways in which a value came about are gone through in a fixed order, until what they make
-together reaches a share of the value. With all of it as the share, and a choice that is one of the
-alternatives, that is a best way; with a random share, and sums, each way has the probability of its part.
+Every value is a choice between few ways, gone through in a fixed order. A structure follows one at every
+step: the first with which they make a share of the value together. With all of it as the share, and a choice
+that is one of the alternatives, that is a best way; with a random share, and sums, each has the probability
+of its part.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from plait.dp.intervals.loops import (
     CLOSING,
@@ -15,36 +18,35 @@ from plait.dp.intervals.loops import (
     LARGEST_LOOP,
     SMALLEST_HAIRPIN,
     STEM,
+    as_stem,
+    entry,
     hairpin_weight,
     inward,
-    inward_row,
     loop_weight,
-    outward,
-    outward_row,
     pair_type,
     times_paired,
 )
-from plait.dp.intervals.nearest_neighbor import close, leave
+from plait.dp.intervals.nearest_neighbor import leave
 from plait.dp.intervals.rows import fill
-from plait.lang.algebras import extend
+from plait.lang.algebras import choice, extend
 from plait.lang.compile import kernel, shared
 
 #: Signs of bases: unpaired, the first of a pair, and the last.
 UNPAIRED, OPENING, CLOSED = 46, 40, 41
-#: What is still to be gone back from: structures whose ends pair, and those of a stem or more.
-_CLOSED, _MULTI = 0, 1
+#: What a value is of: a pair, bases with a stem of a multiloop or more, and bases from one on, in no loop.
+PAIR, STEMS, OUTSIDE = 0, 1, 2
+#: Ways of a pair: a hairpin first, then loops with one pair within, then multiloops. Behind all is none.
+_LOOPS, _MULTILOOPS, NONE = 1, 2, -1
 
 
 class Walk(NamedTuple):
-    """The g-th sequence, the lane-th of what is kept; `shares` (1, steps), what is `left`, int (3, n + 2)."""
+    """The g-th sequence, the lane-th of what is kept."""
 
     rule: Any
     alg: Any
     weights: Any
     strands: Any
     kept: Any
-    shares: Any
-    left: Any
     g: Any
     lane: Any
 
@@ -71,42 +73,41 @@ def walk_all(filled: Any, lengths: Any, shares: Any, left: Any, signs: Any) -> N
     """As `walk_kernel`."""
     rule, alg, weights, strands, kept = filled.rule, filled.alg, filled.weights, filled.strands, filled.kept
     for g in range(strands.group):
-        walk_sequence(Walk(rule, alg, weights, strands, kept, shares, left, g, g), lengths[g], signs)
+        walk_sequence(Walk(rule, alg, weights, strands, kept, g, g), lengths[g], shares, left, signs)
 
 
 @shared
-def walk_sequence(walk: Any, n: Any, signs: Any) -> None:
-    """The structure of one sequence of n bases."""
-    left = walk.left
+def walk_sequence(walk: Any, n: Any, shares: Any, left: Any, signs: Any) -> None:
+    """The structure of a sequence of n bases: `shares` (1, steps), what is `left`, int (3, n + 2)."""
+    alg = walk.alg
     for k in range(n):
         signs[walk.lane, k] = UNPAIRED
-    step = 0
-    i = 0
-    while i < n:
-        k = exterior_stem(walk, i, n, step)
+    top, step = push(left, 0, OUTSIDE, 0, n), 0
+    while top > 0:
+        top -= 1
+        kind, i, j = left[0, top], np.int64(left[1, top]), np.int64(left[2, top])
+        if kind == PAIR:
+            signs[walk.lane, i], signs[walk.lane, j] = OPENING, CLOSED
+        asked = extend(alg, value_of(walk, kind, i, j), shares[0, step])
         step += 1
-        if k < 0:
-            i += 1
-            continue
-        left[0, 0], left[1, 0], left[2, 0] = _CLOSED, i, k
-        step = walk_back(walk, signs, step)
-        i = k + 1
+        total, stem, rest = alg.zero, (-1, -1), (STEMS, -1, -1)
+        at, value, first, behind = next_way(walk, kind, i, j, (0, 0, 0, alg.one), alg.zero)
+        # Sums in another order can fall short by their rounding: the last way that there is.
+        while at[0] != NONE:
+            total, stem, rest = choice(alg, total, value), first, behind
+            if total >= asked:
+                break
+            at, value, first, behind = next_way(walk, kind, i, j, at, alg.zero)
+        top = push(left, push(left, top, *rest), PAIR, *stem)
 
 
 @shared
-def walk_back(walk: Any, signs: Any, step: Any) -> Any:
-    """Go back from the pair that is left, and give the number of the next step."""
-    left, top = walk.left, 1
-    while top > 0:
-        top -= 1
-        kind, i, j = left[0, top], left[1, top], left[2, top]
-        if kind == _CLOSED:
-            signs[walk.lane, i], signs[walk.lane, j] = OPENING, CLOSED
-            top = from_closed(walk, i, j, step, top)
-        else:
-            top = from_multi(walk, i, j, step, top)
-        step += 1
-    return step
+def push(left: Any, top: Any, kind: Any, i: Any, j: Any) -> Any:
+    """One more to go back from, if there are any bases of it, and how many there are."""
+    if i < 0 or i >= j:
+        return top
+    left[0, top], left[1, top], left[2, top] = kind, i, j
+    return top + 1
 
 
 @shared
@@ -122,114 +123,100 @@ def multi_at(walk: Any, i: Any, j: Any) -> Any:
 
 
 @shared
-def around(walk: Any, i: Any, j: Any, column: Any) -> Any:
-    """What a pair adds to the loop around it."""
-    row = outward_row(walk.strands, pair_type(walk.weights, walk.strands, i, j, walk.g), i, j, walk.g)
-    return outward(walk.weights, row, column)
+def exterior_at(walk: Any, i: Any) -> Any:
+    """X of a base."""
+    return walk.kept.exterior[0, i * walk.strands.group + walk.lane]
 
 
 @shared
-def exterior_stem(walk: Any, i: Any, n: Any, step: Any) -> Any:
-    """Last base of a stem that begins at i outside of all loops; -1 if i is unpaired."""
-    alg, group, rows = walk.alg, walk.strands.group, walk.kept.exterior
-    asked = extend(alg, rows[0, i * group + walk.lane], walk.shares[0, step])
-    total = leave(walk.rule, alg, rows[0, (i + 1) * group + walk.lane])
-    found = -1
-    if total >= asked:
-        return found
-    for k in range(i + SMALLEST_HAIRPIN + 1, n):
+def value_of(walk: Any, kind: Any, i: Any, j: Any) -> Any:
+    """What the ways of something make together."""
+    if kind == PAIR:
+        return times_paired(walk.strands, walk.alg, 1, closed_at(walk, i, j), i, j, walk.g)
+    return multi_at(walk, i, j) if kind == STEMS else exterior_at(walk, i)
+
+
+@shared
+def next_way(walk: Any, kind: Any, i: Any, j: Any, at: Any, enough: Any) -> Any:
+    """The next way that is not worse than `enough`, behind another one: zeros and one at first.
+
+    Where it stands (number or `NONE`, two bases, and what is before a stem), its value, the pair, and what
+    else is to be gone back from, -1 if nothing.
+    """
+    if kind == PAIR:
+        return way_of_pair(walk, i, j, at, enough)
+    return way_of_stems(walk, i, j, at, enough) if kind == STEMS else way_outside(walk, i, j, at, enough)
+
+
+@shared
+def way_outside(walk: Any, i: Any, n: Any, at: Any, enough: Any) -> Any:
+    """Outside of all loops, base i is unpaired, or a stem begins there."""
+    alg, first, one = walk.alg, at[1], walk.alg.one
+    if at[0] == 0:
+        first, value = i + SMALLEST_HAIRPIN + 1, leave(walk.rule, alg, exterior_at(walk, i + 1))
+        if value >= enough:
+            return (1, first, 0, one), value, (-1, -1), (OUTSIDE, i + 1, n)
+    for k in range(first, n):
         value = closed_at(walk, i, k)
         if value != alg.zero:
-            found = k
-            behind = extend(alg, around(walk, i, k, EXTERIOR), rows[0, (k + 1) * group + walk.lane])
-            total = close(walk.rule, alg, total, value, behind)
-            if total >= asked:
-                break
-    return found
+            end = as_stem(walk.weights, walk.strands, EXTERIOR, i, k, walk.g)
+            value = extend(alg, value, extend(alg, end, exterior_at(walk, k + 1)))
+            if value >= enough:
+                return (1, k + 1, 0, one), value, (i, k), (OUTSIDE, k + 1, n)
+    return (NONE, 0, 0, one), alg.zero, (-1, -1), (OUTSIDE, -1, n)
 
 
 @shared
-def push(left: Any, top: Any, kind: Any, i: Any, j: Any) -> Any:
-    """One more to go back from."""
-    left[0, top], left[1, top], left[2, top] = kind, i, j
-    return top + 1
+def way_of_stems(walk: Any, i: Any, j: Any, at: Any, enough: Any) -> Any:
+    """Within a multiloop, base i is unpaired, or a stem begins there, alone or followed by others."""
+    alg, unpaired = walk.alg, walk.rule.unpaired
+    number, k, _, after = at
+    if number == 0:
+        number, k, value = 1, j, extend(alg, multi_at(walk, i + 1, j), unpaired)
+        if value >= enough:
+            return (1, k, 0, after), value, (-1, -1), (STEMS, i + 1, j)
+    while k > i + SMALLEST_HAIRPIN:
+        value = closed_at(walk, i, k)
+        if value != alg.zero:
+            stem = extend(alg, value, as_stem(walk.weights, walk.strands, STEM, i, k, walk.g))
+            value = extend(alg, stem, after)
+            if number == 1 and value >= enough:
+                return (2, k, 0, after), value, (i, k), (STEMS, -1, -1)
+            value, rest = extend(alg, stem, multi_at(walk, k + 1, j)), multi_at(walk, k + 1, j)
+            if rest != alg.zero and value >= enough:
+                return (1, k - 1, 0, extend(alg, after, unpaired)), value, (i, k), (STEMS, k + 1, j)
+        number, k, after = 1, k - 1, extend(alg, after, unpaired)
+    return (NONE, 0, 0, after), alg.zero, (-1, -1), (STEMS, -1, -1)
 
 
 @shared
-def from_closed(walk: Any, i: Any, j: Any, step: Any, top: Any) -> Any:
-    """What a pair closes; how much is left then."""
+def way_of_pair(walk: Any, i: Any, j: Any, at: Any, enough: Any) -> Any:
+    """A pair closes a hairpin, a loop with another pair, or the leftmost stem of several and what follows."""
     alg, weights, strands, g = walk.alg, walk.weights, walk.strands, walk.g
-    asked = extend(alg, closed_at(walk, i, j), walk.shares[0, step])
-    asked = times_paired(strands, alg, 1, asked, i, j, g)
-    row = inward_row(strands, pair_type(weights, strands, i, j, g), i, j, g)
-    total = hairpin_weight(weights, strands, alg, row, i, j, g)
-    if total >= asked:
-        return top
-    a, b = -1, -1
-    for p in range(i + 1, min(i + LARGEST_LOOP + 2, j - SMALLEST_HAIRPIN - 1)):
-        for q in range(j - 1, max(p + SMALLEST_HAIRPIN, j - LARGEST_LOOP - 2 + p - i - 1), -1):
-            value = closed_at(walk, p, q)
+    number, p, q, before = at
+    row = inward(strands, pair_type(weights, strands, i, j, g), i, j, g)
+    if number == 0:
+        number, p, q, value = _LOOPS, i + 1, j - 1, hairpin_weight(weights, strands, alg, row, i, j, g)
+        if value >= enough:
+            return (number, p, q, before), value, (-1, -1), (STEMS, -1, -1)
+    while number == _LOOPS and p < min(i + LARGEST_LOOP + 2, j - SMALLEST_HAIRPIN - 1):
+        while q > max(p + SMALLEST_HAIRPIN, j - LARGEST_LOOP - 2 + p - i - 1):
+            value, q = closed_at(walk, p, q), q - 1
             if value != alg.zero:
-                a, b = p, q
-                total = close(walk.rule, alg, total, value, loop_weight(weights, strands, alg, i, j, p, q, g))
-                if total >= asked:
-                    return push(walk.left, top, _CLOSED, a, b)
-    return from_multiloop(
-        walk, i, j, (total, asked), (a, b), extend(alg, inward(weights, row, CLOSING), alg.one), top
-    )
-
-
-@shared
-def from_multiloop(walk: Any, i: Any, j: Any, so_far: Any, found: Any, before: Any, top: Any) -> Any:
-    """The leftmost stem within a pair and the stems behind it; `found` is the last loop of two pairs."""
-    alg, rule = walk.alg, walk.rule
-    total, asked = so_far
-    a, b = found
-    behind = False
-    for p in range(i + 1, j - 2 * SMALLEST_HAIRPIN - 2):
-        for k in range(p + SMALLEST_HAIRPIN + 1, j - SMALLEST_HAIRPIN - 1):
-            value = closed_at(walk, p, k)
-            rest = multi_at(walk, k + 1, j - 1)
+                value = extend(alg, value, loop_weight(weights, strands, alg, i, j, p, q + 1, g))
+                if value >= enough:
+                    return (number, p, q, before), value, (p, q + 1), (STEMS, -1, -1)
+        p, q = p + 1, j - 1
+    if number == _LOOPS:
+        number, p, q, before = _MULTILOOPS, i + 1, 0, extend(alg, entry(weights, row + CLOSING), alg.one)
+    # M has the best of all stems from a base on.
+    while p < j - 2 * SMALLEST_HAIRPIN - 2 and extend(alg, before, multi_at(walk, p, j - 1)) >= enough:
+        for k in range(max(q, p + SMALLEST_HAIRPIN + 1), j - SMALLEST_HAIRPIN - 1):
+            value, rest = closed_at(walk, p, k), multi_at(walk, k + 1, j - 1)
             if value != alg.zero and rest != alg.zero:
-                a, b, behind = p, k, True
-                stem = extend(alg, extend(alg, value, around(walk, p, k, STEM)), before)
-                total = close(rule, alg, total, stem, rest)
-                if total >= asked:
-                    return push(walk.left, push(walk.left, top, _MULTI, k + 1, j - 1), _CLOSED, p, k)
-        before = extend(alg, before, rule.unpaired)
-    # Sums in another order can fall short by their rounding: the last way there was, or a hairpin.
-    if behind:
-        top = push(walk.left, top, _MULTI, b + 1, j - 1)
-    return push(walk.left, top, _CLOSED, a, b) if a >= 0 else top
-
-
-@shared
-def from_multi(walk: Any, i: Any, j: Any, step: Any, top: Any) -> Any:
-    """The leftmost of a stem or more, and what is behind it."""
-    alg, rule = walk.alg, walk.rule
-    asked = extend(alg, multi_at(walk, i, j), walk.shares[0, step])
-    total = extend(alg, multi_at(walk, i + 1, j), rule.unpaired)
-    if total >= asked:
-        return push(walk.left, top, _MULTI, i + 1, j)
-    after = alg.one
-    a, behind = -1, False
-    for k in range(j, i + SMALLEST_HAIRPIN, -1):
-        value = closed_at(walk, i, k)
-        if value != alg.zero:
-            stem = extend(alg, value, around(walk, i, k, STEM))
-            a, behind = k, False
-            total = close(rule, alg, total, stem, after)
-            if total >= asked:
-                break
-            rest = multi_at(walk, k + 1, j)
-            if rest != alg.zero:
-                behind = True
-                total = close(rule, alg, total, stem, rest)
-                if total >= asked:
-                    break
-        after = extend(alg, after, rule.unpaired)
-    if a < 0:
-        return push(walk.left, top, _MULTI, i + 1, j)
-    if behind:
-        top = push(walk.left, top, _MULTI, a + 1, j)
-    return push(walk.left, top, _CLOSED, i, a)
+                stem = extend(alg, value, as_stem(weights, strands, STEM, p, k, g))
+                value = extend(alg, extend(alg, stem, before), rest)
+                if value >= enough:
+                    return (number, p, k + 1, before), value, (p, k), (STEMS, k + 1, j - 1)
+        p, q, before = p + 1, 0, extend(alg, before, walk.rule.unpaired)
+    return (NONE, 0, 0, before), alg.zero, (-1, -1), (STEMS, -1, -1)

@@ -23,7 +23,7 @@ from plait.formats.layouts import is_text
 from plait.formats.rearrangements import reblock
 from plait.formats.sorted_runs import Direction, SortedRuns, Spilling, run_starts, whole_runs
 from plait.vdj.airr import OF_READS, loci
-from plait.vdj.calls import GeneNames, named_rows
+from plait.vdj.calls import first_genes, named_rows
 from plait.vdj.clonotypes.error_clonotypes import LowQualityRows, merge_satellites, split_low_quality
 from plait.vdj.reads.columns import edges_of, owners, text_array
 
@@ -54,7 +54,6 @@ class ClonotypeRows:
     def __init__(self) -> None:
         self.rows = 0
         self.left_out: Counter[str] = Counter()
-        self._genes = GeneNames()
 
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """One row for each AIRR row that has a junction, a V and a J gene.
@@ -68,7 +67,7 @@ class ClonotypeRows:
         self.rows += batch.num_rows
         columns = {"junction": pc.utf8_upper(_text(batch, "junction"))}
         v, j = _text(batch, "v_call"), _text(batch, "j_call")
-        v_gene, j_gene = (self._genes.of(calls).cast(pa.string()) for calls in (v, j))
+        v_gene, j_gene = (first_genes(calls).cast(pa.string()) for calls in (v, j))
         kept = named_rows({**columns, "v_gene": v_gene, "j_gene": j_gene}, self.left_out, "no")
         columns["group"] = _joined(v_gene, j_gene, _text(batch, "repertoire_id"), _text(batch, "cell_id"))
         columns["length"] = pc.binary_length(columns["junction"]).cast(pa.int32())

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from plait.formats.checkpoints import KeptSteps
 from plait.run.executor import Executor
 from plait.stats.adaptive_lasso import compare_groups, fit_adaptive_lasso
 from plait.stats.design_file import DesignFile
@@ -239,8 +240,9 @@ def regress(
     *,
     executor: Executor,
     progress: Callable[[FitProgress], None],
+    kept: KeptSteps | None = None,
 ) -> Regression:
-    """Fit what can be fitted; `designs` are files of predictors, in order."""
+    """Fit what can be fitted; `designs` are files of predictors, in order; what is `kept` is taken over."""
     if not designs:
         has_pgen = any(p.group == "pgen" for p in predictors.predictors)
         lacking = "a path count and Pgen" if has_pgen else "a path count"
@@ -257,10 +259,12 @@ def regress(
     chosen = AdaptiveLassoSettings(
         lambdas=settings.lambdas, folds=settings.folds, halves=settings.halves, seed=settings.seed
     )
-    fit = fit_adaptive_lasso(design, chosen, executor=executor, progress=progress)
+    fit = fit_adaptive_lasso(design, chosen, executor=executor, progress=progress, kept=kept)
     groups = model_groups(predictors)
     pairs = [pair for pair in PGEN_PAIRS if set(pair) <= set(groups)]
-    comparison = compare_groups(design, groups, chosen, pairs=pairs, executor=executor, progress=progress)
+    comparison = compare_groups(
+        design, groups, chosen, pairs=pairs, executor=executor, progress=progress, kept=kept
+    )
     tables = dict(fit.tables())
     if pairs:
         tables["pgen_groups"] = comparison.paired

@@ -13,7 +13,7 @@ import json
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,14 +29,14 @@ from numpy.typing import NDArray
 from plait._version import __version__
 from plait.errors import FormatError
 from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, output_errors
-from plait.formats.checkpoints import Checkpoint
+from plait.formats.checkpoints import Checkpoint, KeptSteps, digest_of
 from plait.formats.compression import content_digest
 from plait.formats.sorted_runs import deal_rows, dealt_rows, row_hash
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import Progress, RunningSums
-from plait.settings import source_digest
+from plait.settings import package_digest
 from plait.stats.design_file import DesignWriter
-from plait.vdj.calls import CLONOTYPE, GeneNames, named_rows, text_of, whole_numbers
+from plait.vdj.calls import CLONOTYPE, first_genes, named_rows, text_of, whole_numbers
 from plait.vdj.convergence.figure_tables import FigureTables
 from plait.vdj.convergence.pgen_tables import PGEN_FIELDS, FigureSettings, PgenColumns
 from plait.vdj.convergence.public_clonotypes import PublicClonotypes, public_clonotypes, write_pairs
@@ -213,7 +213,6 @@ class StretchRows:
         self._settings = settings
         self._stretch = stretch
         self._sample = stretch.sample
-        self._genes = GeneNames()
         self._regions = region_names(settings.chain)
         self._sweep = _sweep_column(settings)
         self.dealt = Dealt()
@@ -246,8 +245,8 @@ class StretchRows:
         sample = self._sample
         columns = {
             "junction": pc.utf8_upper(text_of(batch[sample.junction])),
-            "v_gene": self._genes.of(batch[sample.v_call]),
-            "j_gene": self._genes.of(batch[sample.j_call]),
+            "v_gene": first_genes(batch[sample.v_call]),
+            "j_gene": first_genes(batch[sample.j_call]),
             "subject": self._subject(batch),
         }
         dealt = self.dealt
@@ -647,15 +646,25 @@ class Stages:
 
         InvalidInput with `resume`, if it is of another study.
         """
-        package = Path(__file__).parents[2]
+        settings = {name: value for name, value in self.settings.as_dict().items() if name not in _LATER}
+        Checkpoint(
+            self.folder.parts / "run",
+            key={"version": __version__, "sources": package_digest(), "settings": settings},
+            resume=resume,
+        )
+
+    def steps(
+        self, samples: list[CountedSample], parts: int, subjects: Mapping[str, Mapping[str, object]]
+    ) -> KeptSteps:
+        """What is kept of all that comes after dealing out, for no other settings than these."""
         key = {
-            "version": __version__,
-            "sources": source_digest(package.rglob("*.py")),
-            "settings": {
-                name: value for name, value in self.settings.as_dict().items() if name not in _LATER
-            },
+            **_key(samples, parts),
+            "settings": self.settings.as_dict(),
+            "files": [str(sample.source) for sample in samples],
+            "subjects": subjects,
         }
-        Checkpoint(self.folder.parts / "run", key=key, resume=resume)
+        digest = digest_of(json.dumps(key, sort_keys=True).encode())
+        return KeptSteps(self.folder.parts / f"steps-{digest.hex()}", key)
 
     def count(self, planned: list[PlannedSample], plan: CountPlan) -> list[CountedSample]:
         """Path counts of all files, kept in the folder of counts."""

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from plait._version import __version__
 from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
+from plait.formats.checkpoints import KeptSteps
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.sheets import SampleSheet, file_names, read_sample_sheet
 from plait.run.executor import Executor, open_executor
@@ -38,7 +39,6 @@ from plait.vdj.convergence.settings import (
 )
 from plait.vdj.convergence.stages import (
     DealtRows,
-    Grouped,
     Stages,
     StudyFolder,
     StudyProgress,
@@ -313,16 +313,18 @@ class _Run(Stages):
         if model is not None:
             pgen = PgenColumns(model=model, calls=settings.model_calls, folder=self.folder.counts)
         duplicates = any(sample.duplicate_count is not None for sample in samples)
-        grouped = self.group(dealt, predictors, duplicate_count=duplicates, pgen=pgen)
-        shared = self.share(samples, dealt.parts, model)
-        self._write_tables(grouped, dealt, subjects, shared)
+        kept = self.steps(samples, dealt.parts, subjects)
+        grouped = self._kept(kept, lambda: self._grouped(dealt, predictors, subjects, duplicates, pgen))
+        told = self._kept(kept, lambda: self._shared(samples, dealt, model))
+        shared = PublicClonotypes(facts=told["facts"], tables=told["tables"])
+        self._write_tables(grouped, dealt, shared)
         if predictors is not None:
-            self._regress(grouped, predictors)
+            self._regress(grouped, predictors, kept)
         notes = [
             *_gene_notes(germline, model),
             *_remarks(samples, germline),
             *_notes(samples),
-            *grouped.figures.notes(),
+            *grouped["notes"],
         ]
         facts = {
             **self._figures(samples, dealt, grouped, notes),
@@ -334,38 +336,78 @@ class _Run(Stages):
         plain: dict[str, Any] = _without_nan({**facts, "answers": self._answers(facts)})
         return plain
 
-    def _write_tables(
+    def _kept(self, kept: KeptSteps, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What a stage tells, also from a run that was stopped, if the files that it names are there."""
+
+        def told() -> dict[str, Any]:
+            before = set(self.seconds)
+            found = make()
+            return {**found, "seconds": {name: s for name, s in self.seconds.items() if name not in before}}
+
+        def whole(told: dict[str, Any]) -> bool:
+            return all((self.folder.path / name).is_file() for name in told["files"])
+
+        found: dict[str, Any] = kept.facts(told, whole)
+        self.seconds |= found["seconds"]
+        return found
+
+    def _grouped(
         self,
-        grouped: Grouped,
         dealt: DealtRows,
+        predictors: PredictorSet | None,
         subjects: Mapping[str, Mapping[str, object]],
-        shared: PublicClonotypes,
-    ) -> None:
+        duplicates: bool,
+        pgen: PgenColumns | None,
+    ) -> dict[str, Any]:
+        """Group all rows, and write the tables behind the figures; what is needed after that."""
+        found = self.group(dealt, predictors, duplicate_count=duplicates, pgen=pgen)
         self.report(StudyProgress("writing tables", 0, 1))
         with self.timed("tables"):
             for path in self.folder.tables.iterdir():
                 path.unlink()
-            self.tables = grouped.figures.write(self.folder.tables, subjects=subjects)
-            self.tables["statuses"] = _write_statuses(self.folder, dealt.totals.statuses)
-            for name, (columns, rows) in shared.tables.items():
-                self.tables[name] = self.folder.tables / f"{name}.tsv"
-                write_table(self.tables[name], columns, rows)
+            tables = found.figures.write(self.folder.tables, subjects=subjects)
+        files = [*self.folder.clonotypes.iterdir(), *map(self.folder.pairs, range(dealt.parts))]
+        return {
+            "clonotypes": found.clonotypes,
+            "counted": found.counted,
+            "shared": found.shared,
+            "notes": found.figures.notes(),
+            "designs": [path.name for path in found.designs],
+            "tables": {name: path.name for name, path in tables.items()},
+            "files": [
+                os.path.relpath(path, self.folder.path) for path in (*files, *found.designs, *tables.values())
+            ],
+        }
 
-    def _regress(self, grouped: Grouped, predictors: PredictorSet) -> None:
+    def _shared(
+        self, samples: list[CountedSample], dealt: DealtRows, model: RecombinationModel | None
+    ) -> dict[str, Any]:
+        found = self.share(samples, dealt.parts, model)
+        return {"facts": found.facts, "tables": found.tables, "files": [self.folder.sharing.name]}
+
+    def _write_tables(self, grouped: Mapping[str, Any], dealt: DealtRows, shared: PublicClonotypes) -> None:
+        self.tables = {name: self.folder.tables / file for name, file in grouped["tables"].items()}
+        self.tables["statuses"] = _write_statuses(self.folder, dealt.totals.statuses)
+        for name, (columns, rows) in shared.tables.items():
+            self.tables[name] = self.folder.tables / f"{name}.tsv"
+            write_table(self.tables[name], columns, rows)
+
+    def _regress(self, grouped: Mapping[str, Any], predictors: PredictorSet, kept: KeptSteps) -> None:
         with self.timed("regression"):
             self._regression = regress(
-                grouped.designs,
+                [self.folder.design / name for name in grouped["designs"]],
                 predictors,
                 self.settings,
                 executor=self.executor,
                 progress=lambda state: self.report(StudyProgress(state.stage, state.done, state.total)),
+                kept=kept,
             )
         for name, rows in self._regression.tables.items():
             self.tables[name] = self.folder.tables / f"{name}.tsv"
             write_table(self.tables[name], self._regression.columns[name], rows)
 
     def _figures(
-        self, samples: list[CountedSample], dealt: DealtRows, grouped: Grouped, notes: list[str]
+        self, samples: list[CountedSample], dealt: DealtRows, grouped: Mapping[str, Any], notes: list[str]
     ) -> dict[str, Any]:
         """Numbers of study.json, with how they were made."""
         return {
@@ -375,10 +417,10 @@ class _Run(Stages):
             "inputs": [_input_facts(sample) for sample in samples],
             "rows": dealt.totals.rows,
             "left_out": dict(dealt.totals.left_out),
-            "clonotypes": grouped.clonotypes,
-            "counted_clonotypes": grouped.counted,
+            "clonotypes": grouped["clonotypes"],
+            "counted_clonotypes": grouped["counted"],
             "shared_by": self.settings.shared_by,
-            "shared_clonotypes": grouped.shared,
+            "shared_clonotypes": grouped["shared"],
             **self._pgen_facts(),
             "notes": notes,
             "regression": dict(self._regression.summary),

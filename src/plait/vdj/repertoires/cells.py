@@ -22,7 +22,7 @@ from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_
 from plait.formats.tables import open_table
 from plait.run.rows import Progress
 from plait.vdj.airr import LOCI, loci, productive, translations
-from plait.vdj.calls import GeneNames, named_rows, text_of, whole_numbers
+from plait.vdj.calls import first_genes, named_rows, text_of, whole_numbers
 from plait.vdj.reads.columns import booleans, owners
 
 #: Chains of a cell by how many gene segments they are made from: V and J, or V, D and J.
@@ -166,7 +166,6 @@ class _Converter:
 
     def __init__(self, count: str | None, path: str, left_out: Counter[str]) -> None:
         self._count, self._path, self._left_out = count, path, left_out
-        self._genes = GeneNames()
 
     def __call__(self, block: pa.RecordBatch) -> pa.RecordBatch:
         """One row for each productive row with a cell, a locus and a junction."""
@@ -176,7 +175,7 @@ class _Converter:
         columns["junction_aa"] = pc.if_else(
             pc.equal(acids, ""), text_of(translations(columns["junction"])), acids
         )
-        columns |= {f"{s}_gene": self._genes.of(columns[f"{s}_call"]) for s in "vj"}
+        columns |= {f"{s}_gene": first_genes(columns[f"{s}_call"]) for s in "vj"}
         told = pc.coalesce(loci(_texts(block, "locus")), loci(columns["j_call"]))
         columns["locus"] = text_of(told)
         columns["arm"] = pc.if_else(pc.is_in(told, pa.array(_OF_D)), "VDJ", "VJ")

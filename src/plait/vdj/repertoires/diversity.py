@@ -176,10 +176,6 @@ class Abundances(NamedTuple):
         others = rng.integers(max(unseen, 1), size=int(drawn[-1]))
         return Abundances.of(np.append(drawn[:-1], np.unique(others, return_counts=True)[1]))
 
-    def downsampled(self, m: int, rng: np.random.Generator) -> Abundances:
-        """What m copies, drawn without replacement, have of them."""
-        return Abundances.of(drawn_copies(np.repeat(self.copies, self.clonotypes), m, rng))
-
 
 def drawn_copies(copies: _Ints, m: int, rng: np.random.Generator) -> _Ints:
     """How many of m copies, drawn without replacement, are of each clonotype, int64 (n,)."""

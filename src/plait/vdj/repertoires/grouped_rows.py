@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from plait.errors import FormatError
 from plait.formats.rearrangements import RowRange
-from plait.vdj.calls import ClonotypeKey, GeneNames, named_rows, text_of, whole_numbers
+from plait.vdj.calls import ClonotypeKey, first_genes, named_rows, text_of, whole_numbers
 from plait.vdj.model.junctions import JunctionColumns
 from plait.vdj.repertoires.overlap import PATH_COUNT
 
@@ -75,7 +75,6 @@ class ClonotypeGrouper:
         self.sums = ("rows",) if count is None else ("rows", "duplicate_count")
         self.counted = PATH_COUNT in schema.names and not self.key.acids
         self._name = name
-        self._genes = GeneNames()
         junction = self._roles["junction_aa" if self.key.acids else "junction"]
         used = [
             junction,
@@ -134,7 +133,7 @@ class ClonotypeGrouper:
         """The rows of a block that have a clonotype and a subject, with one row each."""
         columns = {"subject": text_of(block[self._roles["subject"]])}
         for segment in (s for s in "vj" if f"{s}_gene" in self.key.columns):
-            columns[f"{segment}_gene"] = self._genes.of(block[self._roles[f"{segment}_call"]])
+            columns[f"{segment}_gene"] = first_genes(block[self._roles[f"{segment}_call"]])
         junction = self.key.columns[0]
         given = block.select(self.columns).columns
         texts = self._places.amino_acids(given) if self.key.acids else self._places.texts(given)

@@ -28,7 +28,7 @@ from plait.run.executor import Executor, LocalExecutor
 from plait.stats.contingency import q_values
 from plait.vdj.airr import translations
 from plait.vdj.alleles.sites import binomial_tail
-from plait.vdj.calls import ClonotypeKey, GeneNames, text_of
+from plait.vdj.calls import ClonotypeKey, first_genes, text_of
 from plait.vdj.model import RecombinationModel
 from plait.vdj.model.sampling import BlockDraws
 from plait.vdj.repertoires.neighbours import distance_limit, matches
@@ -244,8 +244,7 @@ def _read_queries(
     texts = text_of(table[at[junction[0]]].combine_chunks())
     if key.acids and at[junction[0]] == "junction":
         texts = pc.fill_null(translations(texts), "").cast(pa.large_string())
-    genes = GeneNames()
-    calls = [genes.of(table[at[role]].combine_chunks()) for (role,) in others]
+    calls = [first_genes(table[at[role]].combine_chunks()) for (role,) in others]
     columns = [pc.utf8_upper(texts), *calls]
     known = np.flatnonzero(np.all([np.asarray(pc.not_equal(column, "")) for column in columns], axis=0))
     return table, [column.take(pa.array(known)) for column in columns], known
@@ -258,7 +257,7 @@ def _of_table(clonotypes: pa.Table, key: str) -> _Clonotypes:
 
 def _drawn(model: RecombinationModel, settings: NeighbourSettings, executor: Executor) -> _Clonotypes:
     """The first productive junctions drawn from a model, each in a subject of its own."""
-    key, genes = ClonotypeKey.named(settings.key), GeneNames()
+    key = ClonotypeKey.named(settings.key)
     work = BlockDraws(model, settings.seed, True, _BLOCK_DRAWS)
     names = ["junction_aa" if key.acids else "junction", *(f"{s}_call" for s in "vj" if getattr(key, s))]
     parts, rows = [], 0
@@ -273,7 +272,7 @@ def _drawn(model: RecombinationModel, settings: NeighbourSettings, executor: Exe
                 raise InvalidInput("model", found=found, expected="one that makes some")
     table = pa.Table.from_batches(parts).slice(0, settings.draws)
     junctions, *calls = (table[name].combine_chunks() for name in names)
-    columns = [junctions.cast(pa.large_string()), *map(genes.of, calls)]
+    columns = [junctions.cast(pa.large_string()), *map(first_genes, calls)]
     return _Clonotypes(columns, np.ones(table.num_rows, np.int64))
 
 
