@@ -54,7 +54,7 @@ class OnTheCpu:
     def serves(self, pair: LongPair, region: Tile) -> bool:
         return region.cells > 4 * SIDE * SIDE
 
-    def grid(self, pair: LongPair, region: Tile, checkpoint_limit: int, wanted: int) -> Grid:
+    def grid(self, region: Tile, checkpoint_limit: int, wanted: int) -> Grid:
         rows, columns = region.row_end - region.row, region.column_end - region.column
         side = SIDE if max(rows, columns) < 10 * SIDE else 5 * SIDE
         down, across = cuts(*region[:2], side), cuts(*region[2:], side)

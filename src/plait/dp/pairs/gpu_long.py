@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from plait.devices.cuda import SIMULATED, cuda
 from plait.devices.cuda_devices import SlotArrays, device_facts, least_free_memory, on_device
 from plait.devices.cuda_target import CudaTarget
-from plait.devices.driver import DriverDevice
 from plait.dp.pairs import gpu_stripes as kernel
 from plait.dp.pairs.gaps import AffineGap, LinearGap
 from plait.dp.pairs.gpu_stripes import MARKS, MOST_COST, Anywhere, AtEdges, NarrowScores, WideScores
@@ -43,8 +42,8 @@ _FEW_BYTES = 1 << 28
 _SIDE_BY_ROOT = 16
 #: Tiles for each alignment that is asked for: of every fourth, four have no near neighbour.
 _TILES_A_WANTED = 20
-#: Cells of a launch for each multiprocessor: about four seconds, so that a run can be stopped.
-CELLS_OF_A_LAUNCH = 1 << 36
+#: Cells of a launch for each multiprocessor: about two seconds, so that a run can be stopped.
+CELLS_OF_A_LAUNCH = 1 << 35
 
 
 class Capacity(NamedTuple):
@@ -61,9 +60,8 @@ class Capacity(NamedTuple):
     height: int
 
     def launches_down(self, rows: int) -> int:
-        """Launches below one another: every device has as many as the others, or one device all."""
-        most = self.warps * self.height
-        return _round_up(-(-rows // most), self.devices) if rows * self.devices > most else 1
+        """Launches below one another: every device has as many of a diagonal as the others."""
+        return _round_up(-(-rows // (self.warps * self.height)), self.devices)
 
 
 def _round_up(number: int, unit: int) -> int:
@@ -77,11 +75,11 @@ def _even_parts(tiles: int, most: int, least_parts: int = 1) -> NDArray[np.int64
 
 
 def _side_of_launches(rows: int, side: int, capacity: Capacity) -> int:
-    """Rows of tiles, at least `side`, of which all launches below one another have as many."""
-    launches = capacity.launches_down(rows)
-    if launches == 1 or side > capacity.warps * capacity.height:
+    """Rows of tiles, at least `side`, of which launches of all warps are made up without a rest."""
+    most = capacity.warps * capacity.height
+    if rows <= most or side > most:
         return side
-    tiles = launches * max(rows // (launches * side), 1)
+    tiles = capacity.launches_down(rows) * (most // side)
     return max(side, _round_up(-(-rows // tiles), capacity.height))
 
 
@@ -119,7 +117,7 @@ def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity, wanted: i
     most_rows, most_columns = _launch_size(rows, side, 8 if checkpoint_limit else 0, capacity)
     tile_rows = cuts(region.row, region.row_end, side)
     tile_columns = cuts(region.column, region.column_end, side)
-    down = capacity.launches_down(rows)
+    down = capacity.launches_down(rows) if rows > most_rows else 1
     visit_rows = _even_parts(tile_rows.size - 1, most_rows // side, down)
     visit_columns = _even_parts(tile_columns.size - 1, most_columns // side)
     if not checkpoint_limit:
@@ -130,16 +128,15 @@ def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity, wanted: i
 
 #: Score of residues that do not exist: what goes on from them is less than what it came from.
 _NEVER = -128
-#: Stripes that run at the same time on a multiprocessor: on Hopper and later ones, and on those before, for
-#: which the compiler takes twice as many registers.
-_WARPS, _FEWER_WARPS = 18, 10
-#: Bytes of a profile that leave room for half as many, and that fit the memory a block has without asking.
-_WIDE_PROFILE = 18 << 10
+#: Stripes that run at the same time on a multiprocessor, at most, and bytes of its shared memory for them.
+#: With 8 an H200 is as busy as with 16, and with more the last ones start later.
+_WARPS = 10
+_SHARED = 200 << 10
+#: Bytes of a profile that fit the memory that a block has without asking.
 _MOST_PROFILE = 46 << 10
 #: Bytes of shared memory of a stripe, besides the profile.
 _RINGS = 2048
-#: Launches under way on a single device: while one ends, with fewer and fewer stripes, another begins. Where
-#: there are several devices, each has one: another would wait for other devices, and slow it down. The
+#: Launches under way on a device: while one ends, with fewer and fewer stripes, another is in full swing. The
 #: simulator runs one at a time.
 _LAUNCHES = 1 if SIMULATED else 2
 #: Seconds between looks at what a launch has done.
@@ -178,7 +175,7 @@ class _Coded:
             return None
         wide = kernel.profile_bytes(WideScores(), len(self.scores))
         fits = self.scores.min() >= -128 and self.scores.max() <= 127
-        if fits and wide > _WIDE_PROFILE:
+        if fits and _WARPS * (wide + _RINGS) > _SHARED:
             return NarrowScores()
         return WideScores() if wide <= _MOST_PROFILE else None
 
@@ -186,12 +183,6 @@ class _Coded:
     def shared(self) -> int:
         """Bytes of dynamic shared memory of a warp."""
         return kernel.profile_bytes(self.kind, len(self.scores))
-
-    def stripes(self, facts: DriverDevice) -> int:
-        """Stripes that run at the same time on a device, which has 1 KiB more than a block may ask for."""
-        together = (facts.shared_per_block + 1024) // (self.shared + _RINGS)
-        most = _WARPS if facts.capability >= (9, 0) else _FEWER_WARPS
-        return min(most, together) * facts.multiprocessors
 
     def part(self, tile: Tile) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
         """Letters of rows and columns, padded as the kernel wants them."""
@@ -332,8 +323,7 @@ class GpuTiles:
     """`plait.dp.pairs.tiles.ManyTiles` on one or more GPUs, given by their numbers."""
 
     def __init__(self, devices: Sequence[int]) -> None:
-        launches = _LAUNCHES if len(devices) == 1 else 1
-        self._devices = [_Device(number) for _ in range(launches) for number in devices]
+        self._devices = [_Device(number) for _ in range(_LAUNCHES) for number in devices]
         self.visits = len(self._devices)
         self._free: SimpleQueue[_Device] = SimpleQueue()
         for device in self._devices:
@@ -346,17 +336,15 @@ class GpuTiles:
         """Whether the kernel can hold the scores, and a region has cells enough."""
         return region.cells >= _LEAST_CELLS and self._code(pair.costs).kind is not None
 
-    def grid(self, pair: LongPair, region: Tile, checkpoint_limit: int, wanted: int) -> Grid:
+    def grid(self, region: Tile, checkpoint_limit: int, wanted: int) -> Grid:
         """Cut a region into tiles and launches."""
         facts = [device.facts for device in self._devices]
-        coded = self._code(pair.costs)
-        warps = min(coded.stripes(one) for one in facts)
         processors = min(one.multiprocessors for one in facts)
         # What is kept of one launch is copied while the next one runs, and other programs need memory too.
         free, _ = least_free_memory([one.number for one in facts], tidy=False)
         memory = free // (3 * _LAUNCHES)
-        devices = len({one.number for one in facts})
-        capacity = Capacity(devices, processors, warps, memory, 32 * kernel.ROWS)
+        devices = len(facts) // _LAUNCHES
+        capacity = Capacity(devices, processors, processors * _WARPS, memory, 32 * kernel.ROWS)
         return plan_grid(region, checkpoint_limit, capacity, wanted)
 
     def sweep(self, pair: LongPair, visit: Visit) -> NDArray[np.int64]:
@@ -433,7 +421,8 @@ def _launch(pair: LongPair, coded: _Coded, memory: _Memory, device: _Device) -> 
     free = SaturatingMaxPlus(np.int32(0), np.int32(0))
     algebras = (MaxPlus(np.int32(0), np.int32(0)) if costs.local else free, free)
     ends = Anywhere() if memory.visit.watched else AtEdges()
-    stripes = min(coded.stripes(device.facts), MARKS // 2)
+    stripes = min(_WARPS, _SHARED // (coded.shared + _RINGS)) * device.facts.multiprocessors
+    stripes = min(stripes, MARKS // 2)
     kernel.sweep_stripes.launch(
         min(memory.stripes, stripes),
         32,

@@ -147,7 +147,7 @@ class CpuTiles:
         """Any pair and region."""
         return True
 
-    def grid(self, pair: LongPair, region: Tile, checkpoint_limit: int, wanted: int) -> Grid:
+    def grid(self, region: Tile, checkpoint_limit: int, wanted: int) -> Grid:
         """Cut a region so that keeping edges, and sweeping the wanted tiles again, take the least time."""
         rows, columns = region.row_end - region.row, region.column_end - region.column
         side = max(cbrt(_SWEPT_PER_KEPT * region.cells / wanted), 16 * region.cells / checkpoint_limit)

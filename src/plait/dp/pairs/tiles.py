@@ -157,7 +157,7 @@ class ManyTiles(Protocol):
         """Whether it can, and is worth its start for a region."""
         ...
 
-    def grid(self, pair: LongPair, region: Tile, checkpoint_limit: int, wanted: int) -> Grid:
+    def grid(self, region: Tile, checkpoint_limit: int, wanted: int) -> Grid:
         """Cut a region into tiles, as `tile_grid` does, of which so many are likely to be swept again."""
         ...
 
@@ -226,9 +226,9 @@ _SOUGHT_CELLS = 1 << 24
 def bytes_to_seek(cells: int, limit: int) -> int:
     """Bytes of edges, at most `limit`, that are kept where only the end of an alignment is wanted.
 
-    Those of tiles as long as a ninth of the matrix of so many cells, one of which is swept again.
+    Those of tiles as long as an eighth of the matrix of so many cells, one of which is swept again.
     """
-    return min(limit, 16 * 9 * isqrt(cells))
+    return min(limit, 16 * 8 * isqrt(cells))
 
 
 class Sweep:
@@ -254,7 +254,7 @@ class Sweep:
         self.pair, self.steps, self.edges, self.ending = pair, steps, edges, ending
         self.many: ManyTiles | None = steps.many
         if self.many is not None and self.many.serves(pair, region):
-            self.grid: Grid = self.many.grid(pair, region, limit, wanted)
+            self.grid: Grid = self.many.grid(region, limit, wanted)
         else:
             self.many = None
             self.grid = tile_grid(region, steps.threads, ROWS * pair.setup.lanes.width, limit)
@@ -699,7 +699,7 @@ def score_long(pair: LongPair, steps: TileSteps) -> NDArray[np.int64]:
         if steps.many.serves(pair, whole):
             # Where many tiles are swept together, the end in any cell is found from their edges.
             # Where several devices sweep, in pieces enough for all.
-            limit = bytes_to_seek(whole.cells, pair.checkpoint_limit) * max(steps.many.visits // 2, 1)
+            limit = bytes_to_seek(whole.cells, pair.checkpoint_limit) * max(steps.many.visits // 4, 1)
     return _first_pass(pair, steps, limit).best
 
 
