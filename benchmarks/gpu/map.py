@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plait.devices.cuda import CudaKernel, cuda
 from plait.devices.driver import probe
@@ -87,6 +88,20 @@ def kernel_alone(mapper: Mapper, reads: Any, places: Any, pairs: int, device: st
     )
 
 
+def files_of(reads: NDArray[np.uint8], folder: Path) -> tuple[Path, Path]:
+    """The reads as FASTQ and as FASTA."""
+    fastq, fasta = folder / "reads.fq", folder / "reads.fa"
+    lines = np.full((len(reads), 2 * _SIZE + 7), ord("\n"), np.uint8)
+    lines[:, :2] = np.frombuffer(b"@r", np.uint8)
+    lines[:, 3 : _SIZE + 3] = reads
+    lines[:, _SIZE + 4] = ord("+")
+    lines[:, _SIZE + 6 : -1] = ord("I")
+    fastq.write_bytes(lines.tobytes())
+    lines[:, 0] = ord(">")
+    fasta.write_bytes(lines[:, : _SIZE + 4].tobytes())
+    return fastq, fasta
+
+
 def main() -> None:
     """Build the index, time the kernel, and map."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -111,15 +126,10 @@ def main() -> None:
     inside = np.flatnonzero(places[: 1 << 16] % size + _SIZE < size)
     kernel_alone(Mapper(index, own), reads[inside], places[inside], options.pairs, options.device)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "reads.fq"
-        lines = np.full((len(reads), 2 * _SIZE + 7), ord("\n"), np.uint8)
-        lines[:, :2] = np.frombuffer(b"@r", np.uint8)
-        lines[:, 3 : _SIZE + 3] = reads
-        lines[:, _SIZE + 4] = ord("+")
-        lines[:, _SIZE + 6 : -1] = ord("I")
-        path.write_bytes(lines.tobytes())
+        fastq, fasta = files_of(reads, Path(folder))
         first = None
-        for device in ("cpu", options.device, "cpu", options.device):
+        ways = [(device, path) for device in ("cpu", options.device) for path in (fastq, fasta)]
+        for device, path in 2 * ways:
             mapper = Mapper(index, MapSettings(errors=options.errors, threads=options.threads, device=device))
             begin = time.perf_counter()
             counts, sums = [], 0
@@ -132,8 +142,8 @@ def main() -> None:
             assert told == first, "other loci"
             loci = int(np.concatenate(counts).sum())
             print(
-                f"{len(reads):,} reads, {loci:,} loci on {device}, {options.threads} threads: {wall:.2f} s, "
-                f"{len(reads) / wall / 1e3:.0f} k reads/s",
+                f"{len(reads):,} reads, {loci:,} loci on {device}, {options.threads} threads, {path.suffix}: "
+                f"{wall:.2f} s, {len(reads) / wall / 1e3:.0f} k reads/s",
                 flush=True,
             )
 

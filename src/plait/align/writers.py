@@ -799,13 +799,11 @@ def _table(
         return LinesWriter(TextOutput(path, inputs=inputs), json_line(columns), facts, provenance)
     # Loaded here, because that takes longer than a small search.
     from plait.align.table_writers import PairTableWriter, table_schema
-    from plait.formats.tables import PrintedTable, open_table
+    from plait.formats.tables import table_or_lines
 
-    schema = table_schema(columns)
-    if path is None:
-        return PairTableWriter(PrintedTable(TextOutput(path), schema), columns)
     metadata = {"plait.provenance": json.dumps(provenance.as_dict(), sort_keys=True)}
-    return PairTableWriter(open_table(path, schema, metadata=metadata, inputs=inputs), columns)
+    table = table_or_lines(path, table_schema(columns), metadata=metadata, inputs=inputs)
+    return PairTableWriter(table, columns)
 
 
 def hit_format(output: _Path | None, format: str | None = None) -> str:

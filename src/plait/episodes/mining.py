@@ -41,9 +41,9 @@ from plait.lang.compile import by_type_of, kernel, shared
 from plait.run.executor import LocalExecutor
 from plait.types import Tabular
 
-#: Names of the columns of types and of times.
-_Columns: TypeAlias = tuple[str, str]
-_COLUMNS: Final = ("type", "time")
+#: What events that come from Python are called in errors.
+_GIVEN, _TYPE, _TIME = "events", "type", "time"
+_Progress: TypeAlias = Callable[[int, int, int], None]
 
 #: Candidates counted by a thread at a time, and most frequent episodes of one size.
 _BLOCK: Final = 1 << 14
@@ -59,24 +59,14 @@ _NUMBER: Final = SaturatingCount(np.int64(0), np.int64(1), np.int64(_MOST_CHAINS
 
 
 class _Stream(NamedTuple):
-    """Events by type, then time: `times` float64, type k has those from `first[k]` to `first[k + 1]`."""
+    """Events by type, then time: `times` float64, type k has those from `first[k]` to `first[k + 1]`.
+
+    `bounds`, float64 (windows, 2), of steps: more than, at most.
+    """
 
     times: Any
     first: Any
-
-
-class _Steps(NamedTuple):
-    """Episodes of one size N: `types` int32 (episodes, N), `windows` int32 (episodes, N - 1).
-
-    `bounds`, float64 (windows, 2): more than, at most.
-    """
-
-    types: Any
-    windows: Any
     bounds: Any
-
-    def rows(self, which: Any) -> _Steps:
-        return _Steps(self.types[which], self.windows[which], self.bounds)
 
 
 def _newest(alg: Any, running: Any, old: Any, new: Any) -> Any:
@@ -133,27 +123,26 @@ def _one_step(
 
 @kernel
 def count_episodes(
-    alg: Any, stream: _Stream, steps: _Steps, times: Any, running: Any, ends: Any, found: Any
+    alg: Any, stream: _Stream, size: int, episodes: Any, times: Any, running: Any, ends: Any, found: Any
 ) -> None:
     """Count every episode; those that begin alike stand together, and their beginnings are counted once.
 
-    Scratch: `times` (N, events of a type), `running` (N, one more), `ends` int64 (N,). `found`: a row each.
+    `episodes` int32 (episodes, columns): `size` types, and the windows of the steps between them. Scratch:
+    `times` (N, events of a type), `running` (N, one more), `ends` int64 (N,). `found`: a row each.
     """
-    size = steps.types.shape[1]
-    for c in range(steps.types.shape[0]):
-        same = 0
+    for c in range(episodes.shape[0]):
+        same, own = 0, episodes[c]
         while (
             c
             and same < size
-            and steps.types[c, same] == steps.types[c - 1, same]
-            and (same == 0 or steps.windows[c, same - 1] == steps.windows[c - 1, same - 1])
+            and own[same] == episodes[c - 1, same]
+            and (same == 0 or own[size + same - 1] == episodes[c - 1, size + same - 1])
         ):
             same += 1
         for k in range(same, size):
-            kind = steps.types[c, k]
-            events = stream.times[stream.first[kind] : stream.first[kind + 1]]
+            events = stream.times[stream.first[own[k]] : stream.first[own[k] + 1]]
             if k:
-                bounds = steps.bounds[steps.windows[c, k - 1]]
+                bounds = stream.bounds[own[size + k - 1]]
                 ends[k] = _one_step(
                     alg, times[k - 1], running[k - 1], ends[k - 1], events, bounds, times[k], running[k]
                 )
@@ -166,14 +155,13 @@ def count_episodes(
         _answer(alg, times[size - 1], running[size - 1], ends[size - 1], found[c])
 
 
-def _counted(alg: Any, stream: _Stream, steps: _Steps) -> NDArray[Any]:
+def _counted(alg: Any, stream: _Stream, size: int, episodes: NDArray[np.int32]) -> NDArray[Any]:
     """Rows of an answer for each episode: count, first start and last end; or the number of all chains."""
-    rows, size = steps.types.shape
     longest = int(np.diff(stream.first).max(initial=0))
     times = np.empty((size, longest))
     running = np.empty((size, longest + 1), np.asarray(alg.zero).dtype)
-    found = np.empty((rows, 3 if alg is _LATEST else 1), running.dtype)
-    count_episodes(alg, stream, steps, times, running, np.empty(size, np.int64), found)
+    found = np.empty((len(episodes), 3 if alg is _LATEST else 1), running.dtype)
+    count_episodes(alg, stream, size, episodes, times, running, np.empty(size, np.int64), found)
     return found
 
 
@@ -222,11 +210,8 @@ class Episodes(Tabular):
 class _Events:
     """A stream, its types' names, and its times as they were given."""
 
-    def __init__(
-        self, types: Any, times: Any, source: object = "events", columns: _Columns = _COLUMNS
-    ) -> None:
-        labels = _labels(types, source, columns[0])
-        given = _numbers(times, source, columns[1])
+    def __init__(self, types: Any, times: Any, bounds: NDArray[np.float64]) -> None:
+        labels, given = _labels(types), _numbers(times)
         if len(labels) != given.size:
             raise InvalidInput("times", found=f"{given.size:,}", expected=f"{len(labels):,}, one per event")
         self.names: list[str] = sorted(labels.unique().to_pylist())
@@ -237,10 +222,11 @@ class _Events:
         spread = (int(given.max()) - int(self._start)) if given.size and self._whole else 0
         if spread >= _EXACT:
             found, expected = f"times {spread:,} apart", f"at most {_EXACT - 1:,}"
-            raise FormatError(source, column=columns[1], found=found, expected=expected)
+            raise FormatError(_GIVEN, column=_TIME, found=found, expected=expected)
         self.stream = _Stream(
             (given[order] - self._start if self._whole else given[order]).astype(np.float64),
             np.searchsorted(codes[order], np.arange(len(self.names) + 1)),
+            bounds,
         )
 
     def add(self, names: Iterable[str]) -> None:
@@ -262,19 +248,18 @@ def _column(values: Any) -> pa.Array:
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
-def _labels(types: Any, source: object, column: str) -> pa.Array:
+def _labels(types: Any) -> pa.Array:
     """Names of types, large strings."""
     found = _column(types).cast(pa.large_string())
     bad = pc.fill_null(pc.match_substring_regex(found, r"^$|[\t\n\r]| -\("), True)
     if (row := pc.index(bad, True).as_py()) >= 0:
         expected = "a name, without tabs, line ends and ' -('"
-        raise FormatError(
-            source, record=row, column=column, found=repr(found[row].as_py()), expected=expected
-        )
+        told = repr(found[row].as_py())
+        raise FormatError(_GIVEN, record=row, column=_TYPE, found=told, expected=expected)
     return found
 
 
-def _numbers(times: Any, source: object, column: str) -> NDArray[Any]:
+def _numbers(times: Any) -> NDArray[Any]:
     """Times, int64 or float64."""
     found = _column(times)
     for kind in (pa.int64(), pa.float64()):
@@ -284,7 +269,7 @@ def _numbers(times: Any, source: object, column: str) -> NDArray[Any]:
                 return np.asarray(values)
             break
     row = next((k for k, value in enumerate(found.to_pylist()) if not _is_number(value)), 0)
-    raise FormatError(source, record=row, column=column, found=repr(found[row].as_py()), expected="a number")
+    raise FormatError(_GIVEN, record=row, column=_TIME, found=repr(found[row].as_py()), expected="a number")
 
 
 def _is_number(value: Any) -> bool:
@@ -313,7 +298,7 @@ def mine(
     support: int,
     max_size: int = 6,
     threads: int | None = None,
-    progress: Callable[[int, int, int], None] | None = None,
+    progress: _Progress | None = None,
 ) -> Episodes:
     """Find every serial episode that occurs often enough.
 
@@ -354,57 +339,58 @@ def mine(
     >>> found.table.select(["episode", "count", "all_occurrences"]).to_pylist()[2:]
     [{'episode': 'A -(0,5]-> B', 'count': 2, 'all_occurrences': 2}]
     """
-    return _mined(partial(_Events, types, times), windows, support, max_size, threads, progress)
-
-
-def _mined(
-    read: Callable[[], _Events],
-    windows: Sequence[tuple[float, float]],
-    support: int,
-    max_size: int,
-    threads: int | None,
-    progress: Callable[[int, int, int], None] | None,
-) -> Episodes:
     in_range("support", support, 1)
     in_range("max_size", max_size, 1, _LONGEST)
     bounds = _checked_windows(windows)
-    events, executor = read(), LocalExecutor(threads)
-    kinds = np.arange(len(events.names), dtype=np.int32)
-    frequent = _Frequent(_Steps(kinds[:, None], np.empty((kinds.size, 0), np.int32), bounds), kinds, kinds)
-    blocks, total = iter([frequent]), kinds.size
-    tables, levels = [], []
-
-    def counted(block: _Frequent) -> tuple[_Frequent, NDArray[Any]]:
-        return block, _counted(_LATEST, events.stream, block.steps)
-
+    events, executor = _Events(types, times, bounds), LocalExecutor(threads)
+    frequent = np.repeat(np.arange(len(events.names), dtype=np.int32)[:, None], 3, axis=1)
+    blocks, total, tables, levels = iter([frequent]), len(frequent), [], []
     for size in range(1, max_size + 1):
-        begun, done = time.perf_counter(), 0
-        kept, answers = [], []
-        for block, found in executor.map(counted, blocks):
-            done += len(found)
-            often = found[:, 0] >= support
-            kept.append(block.rows(often))
-            answers.append(found[often])
-            if progress is not None:
-                progress(size, done, total)
-            _check_number(sum(map(len, answers)), size, support)
-        frequent = _Frequent.joined(kept)
-        tables.append(_as_table(events, frequent.steps, np.concatenate(answers), executor))
-        levels.append(Level(size, total, len(tables[-1]), time.perf_counter() - begun))
-        blocks, total = frequent.candidates(len(bounds), size)
+        frequent, table, level = _level(events, size, total, blocks, support, executor, progress)
+        tables.append(table)
+        levels.append(level)
+        blocks, total = _candidates(frequent, size, len(bounds))
         if not total:
             break
     return Episodes(pa.concat_tables(tables), levels)
 
 
-def _check_number(frequent: int, size: int, support: int) -> None:
-    if frequent > _MOST_FREQUENT:
-        raise InvalidInput(
-            "support",
-            found=f"{support:,}, with which over {_MOST_FREQUENT:,} episodes of size {size} are frequent",
-            expected="fewer of them",
-            hint="ask for more support, fewer windows or a smaller size",
-        )
+def _level(
+    events: _Events,
+    size: int,
+    total: int,
+    blocks: Iterable[NDArray[np.int32]],
+    support: int,
+    executor: LocalExecutor,
+    progress: _Progress | None = None,
+) -> tuple[NDArray[np.int32], pa.Table, Level]:
+    """Count blocks of episodes, `total` in all: those with support, as a table, and what was done."""
+    begun, done, number = time.perf_counter(), 0, 0
+    kept, answers = [], []
+    latest_of, number_of = (partial(_counted, alg, events.stream, size) for alg in (_LATEST, _NUMBER))
+    for block, found in executor.map(lambda block: (block, latest_of(block)), blocks):
+        often = found[:, 0] >= support
+        kept.append(block[often])
+        answers.append(found[often])
+        done, number = done + len(found), number + len(kept[-1])
+        if progress is not None:
+            progress(size, done, total)
+        if number > _MOST_FREQUENT:
+            raise InvalidInput(
+                "support",
+                found=f"{support:,}, with which over {_MOST_FREQUENT:,} episodes of size {size} are frequent",
+                expected="fewer of them",
+                hint="ask for more support, fewer windows or a smaller size",
+            )
+    episodes, latest = np.concatenate(kept), np.concatenate(answers)
+    chains = np.concatenate([np.empty((0, 1), np.int64), *executor.map(number_of, _in_blocks(episodes))])
+    table = _as_table(events, size, episodes, latest, chains[:, 0])
+    occurs = int((latest[:, 0] > 0).sum())
+    return episodes, table, Level(size, total, occurs, time.perf_counter() - begun)
+
+
+def _in_blocks(episodes: NDArray[np.int32]) -> Iterator[NDArray[np.int32]]:
+    return (episodes[k : k + _BLOCK] for k in range(0, len(episodes), _BLOCK))
 
 
 def count(types: Any, times: Any, episodes: Sequence[str], *, threads: int | None = None) -> Episodes:
@@ -429,98 +415,75 @@ def count(types: Any, times: Any, episodes: Sequence[str], *, threads: int | Non
     InvalidInput
         If a text is no episode, or an event is not what it should be.
     """
-    return _listed(partial(_Events, types, times), episodes, threads)
-
-
-def _listed(read: Callable[[], _Events], episodes: Sequence[str], threads: int | None) -> Episodes:
     if not episodes:
         raise InvalidInput("episodes", found="none", expected="at least one")
     parsed = [_parsed(text) for text in episodes]
-    events = read()
-    events.add(name for names, _ in parsed for name in names)
-    place = {name: k for k, name in enumerate(events.names)}
     windows = sorted({window for _, steps in parsed for window in steps})
     executor, levels, tables, rows = LocalExecutor(threads), [], [], []
+    events = _Events(types, times, np.array(windows).reshape(-1, 2))
+    events.add(name for names, _ in parsed for name in names)
+    place = {name: k for k, name in enumerate(events.names)}
     for size in sorted({len(names) for names, _ in parsed}):
-        begun = time.perf_counter()
         of_size = [k for k, (names, _) in enumerate(parsed) if len(names) == size]
-        kinds = np.array([[place[name] for name in parsed[k][0]] for k in of_size], np.int32)
-        steps = np.array([[windows.index(w) for w in parsed[k][1]] for k in of_size], np.int32)
-        steps = steps.reshape(len(of_size), size - 1)
-        order = np.lexsort([*steps.T[::-1], *kinds.T[::-1]])
-        listed = _Steps(kinds[order], steps[order], np.array(windows).reshape(-1, 2))
-        answers = _by_blocks(executor, _LATEST, events.stream, listed)
-        tables.append(_as_table(events, listed, answers, executor))
+        listed = np.array(
+            [[*map(place.__getitem__, parsed[k][0]), *map(windows.index, parsed[k][1])] for k in of_size],
+            np.int32,
+        )
+        order = np.lexsort(listed.T[::-1])
+        blocks = _in_blocks(listed[order])
+        _, table, level = _level(events, size, len(order), blocks, 0, executor)
+        tables.append(table)
+        levels.append(level)
         rows += [of_size[k] for k in order]
-        levels.append(Level(size, order.size, int((answers[:, 0] > 0).sum()), time.perf_counter() - begun))
     return Episodes(pa.concat_tables(tables).take(pa.array(np.argsort(rows))), levels)
 
 
-class _Frequent(NamedTuple):
-    """Episodes in order, and the place, among those one event shorter, of what each begins and ends with."""
+def _candidates(
+    frequent: NDArray[np.int32], size: int, windows: int
+) -> tuple[Iterator[NDArray[np.int32]], int]:
+    """Episodes one event longer whose beginning and end are frequent, in order, by blocks; their number.
 
-    steps: _Steps
-    begins: Any
-    ends: Any
+    The last two columns are the places, among those one event shorter, of what an episode begins and ends
+    with.
+    """
+    own, types, steps = len(frequent), frequent[:, :size], frequent[:, size : 2 * size - 1]
+    if size == 1:
+        first, number = np.zeros(own, np.int64), np.full(own, own * windows)
+    else:
+        first, past = (np.searchsorted(frequent[:, -2], frequent[:, -1], side) for side in ("left", "right"))
+        number = past - first
+    until = np.cumsum(number)
+    total = int(until[-1]) if own else 0
 
-    def rows(self, which: Any) -> _Frequent:
-        return _Frequent(self.steps.rows(which), self.begins[which], self.ends[which])
+    def block(start: int) -> NDArray[np.int32]:
+        at = np.arange(start, min(start + _BLOCK, total))
+        a = np.searchsorted(until, at, "right")
+        b = first[a] + at - (until - number)[a]
+        window, b = np.divmod(b, own) if size == 1 else (steps[b, -1], b)
+        return np.column_stack([types[a], types[b, -1], steps[a], window, a, b]).astype(np.int32)
 
-    @classmethod
-    def joined(cls, parts: Sequence[_Frequent]) -> _Frequent:
-        types, windows = (np.concatenate(p) for p in zip(*(part.steps[:2] for part in parts), strict=True))
-        begins, ends = (np.concatenate(p) for p in zip(*(part[1:] for part in parts), strict=True))
-        return cls(_Steps(types, windows, parts[0].steps.bounds), begins, ends)
-
-    def candidates(self, windows: int, size: int) -> tuple[Iterator[_Frequent], int]:
-        """Episodes one event longer whose beginning and end are among these, in order; their number."""
-        types, steps, bounds = self.steps
-        own = len(types)
-        if size == 1:
-            first, number = np.zeros(own, np.int64), np.full(own, own * windows)
-        else:
-            first, past = (np.searchsorted(self.begins, self.ends, side) for side in ("left", "right"))
-            number = past - first
-        until = np.cumsum(number)
-        total = int(until[-1]) if own else 0
-
-        def block(start: int) -> _Frequent:
-            at = np.arange(start, min(start + _BLOCK, total))
-            a = np.searchsorted(until, at, "right")
-            b = first[a] + at - (until - number)[a]
-            window, b = np.divmod(b, own) if size == 1 else (steps[b, -1], b)
-            longer = np.column_stack([types[a], types[b, -1]])
-            stepped = np.column_stack([steps[a], window]).astype(np.int32)
-            return _Frequent(_Steps(longer, stepped, bounds), a, b)
-
-        return map(block, range(0, total, _BLOCK)), total
+    return map(block, range(0, total, _BLOCK)), total
 
 
-def _by_blocks(executor: LocalExecutor, alg: Any, stream: _Stream, steps: _Steps) -> NDArray[Any]:
-    """Answers for episodes, at least one."""
-    pieces = (steps.rows(slice(k, k + _BLOCK)) for k in range(0, len(steps.types), _BLOCK))
-    return np.concatenate([*executor.map(partial(_counted, alg, stream), pieces)])
-
-
-def _as_table(events: _Events, steps: _Steps, answers: NDArray[Any], executor: LocalExecutor) -> pa.Table:
-    types, windows, bounds = steps
+def _as_table(
+    events: _Events, size: int, episodes: NDArray[np.int32], latest: NDArray[Any], chains: NDArray[np.int64]
+) -> pa.Table:
     names = pa.array(events.names, pa.large_string())
-    arrows = pa.array([f" -({low:.15g},{high:.15g}]-> " for low, high in bounds.tolist()], pa.large_string())
-    parts = [names.take(pa.array(types[:, 0]))]
-    for k in range(windows.shape[1]):
-        parts += [arrows.take(pa.array(windows[:, k])), names.take(pa.array(types[:, k + 1]))]
-    chains = np.empty(0, np.int64)
-    if len(types):
-        chains = _by_blocks(executor, _NUMBER, events.stream, steps)[:, 0]
-    counts = answers[:, 0].astype(np.int64)
+    arrows = pa.array(
+        [f" -({low:.15g},{high:.15g}]-> " for low, high in events.stream.bounds.tolist()], pa.large_string()
+    )
+    parts = [names.take(pa.array(episodes[:, 0]))]
+    for k in range(size - 1):
+        parts += [arrows.take(pa.array(episodes[:, size + k])), names.take(pa.array(episodes[:, k + 1]))]
+    counts = latest[:, 0].astype(np.int64)
     return pa.table(
         {
             "episode": pc.binary_join_element_wise(*parts, pa.scalar("", pa.large_string())),
-            "size": pa.array(np.full(len(types), types.shape[1], np.int32)),
+            "size": pa.array(np.full(len(episodes), size, np.int32)),
             "count": pa.array(counts),
             "all_occurrences": pa.array(chains, mask=chains == _MOST_CHAINS),
-            "first": events.times(answers[:, 1], counts),
-            "last": events.times(answers[:, 2], counts),
+            "first": events.times(latest[:, 1], counts),
+            "last": events.times(latest[:, 2], counts),
         }
     )
 
@@ -549,7 +512,7 @@ def episodes_file(
     max_size: int,
     columns: tuple[str, str],
     threads: int | None,
-    progress: Callable[[int, int, int], None],
+    progress: _Progress,
 ) -> Episodes:
     """As `mine`, or `count` where there are `listed` episodes, from file to file."""
     inputs = [events] if listed is None else [events, listed]
@@ -559,13 +522,15 @@ def episodes_file(
     if listed is None:
         facts |= {"windows": windows, "support": support, "max_size": max_size}
 
-    def read() -> _Events:
-        return _Events(*read_events(events, types=columns[0], times=columns[1]), events, columns)
-
-    if listed is None:
-        found = _mined(read, windows, support, max_size, threads, progress)
-    else:
-        found = _listed(read, read_episodes(listed), threads)
+    find: Any = partial(mine, windows=windows, support=support, max_size=max_size, progress=progress)
+    if listed is not None:
+        find = partial(count, episodes=read_episodes(listed))
+    given = read_events(events, types=columns[0], times=columns[1])
+    try:
+        found: Episodes = find(*given, threads=threads)
+    except FormatError as error:
+        told: Any = {"found": error.found, "expected": error.expected, "record": error.record}
+        raise FormatError(events, column=columns[error.column == _TIME], **told) from error
     metadata = {"plait.episodes": json.dumps(facts, sort_keys=True)}
     with open_table(output, found.table.schema, metadata=metadata, inputs=inputs) as writer:
         for batch in found.table.to_batches():

@@ -363,7 +363,7 @@ def _writer(
         return
     import pyarrow as pa
 
-    from plait.formats.tables import PrintedTable, open_table
+    from plait.formats.tables import table_or_lines
 
     schema = _schema(request)
     model = settings.model
@@ -378,10 +378,7 @@ def _writer(
         **({"seed": request.seed} if request.samples else {}),
     }
     metadata = {"plait.provenance": json.dumps(told, sort_keys=True)}
-    table: Any = PrintedTable(TextOutput(None), schema)
-    if output is not None:
-        table = open_table(output, schema, metadata=metadata, inputs=inputs.paths)
-    with table:
+    with table_or_lines(output, schema, metadata=metadata, inputs=inputs.paths) as table:
         yield lambda rows: table.write(pa.RecordBatch.from_pylist(list(rows), schema=schema))
 
 

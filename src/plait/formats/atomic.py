@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 from plait.errors import FormatError, InvalidInput, PlaitError, one_of
 from plait.formats.compression import read_json
@@ -159,6 +159,22 @@ def check_not_input(path: str | os.PathLike[str], inputs: Iterable[str | os.Path
         if os.path.exists(path) and os.path.exists(given) and os.path.samefile(path, given):
             hint = "the input would be overwritten"
             raise bad_output(path, ", which is also an input", "another file", hint)
+
+
+@contextmanager
+def array_file(
+    path: str | os.PathLike[str], kind: str, shape: tuple[int, ...], inputs: Iterable[str | os.PathLike[str]]
+) -> Iterator[Callable[[Any], object]]:
+    """A .npy file of numbers of a kind, as ``float32``, written in pieces: what takes each of them."""
+    import numpy as np
+
+    if not os.fspath(path).lower().endswith(".npy"):
+        raise bad_output(path, "", "a name that ends in .npy")
+    check_not_input(path, inputs)
+    header = {"descr": np.dtype(kind).str, "fortran_order": False, "shape": shape}
+    with AtomicFile(path) as file, output_errors(path):
+        np.lib.format.write_array_header_1_0(file.stream, header)
+        yield lambda piece: file.stream.write(np.ascontiguousarray(piece).data)
 
 
 def tell_replaced(path: Path) -> None:

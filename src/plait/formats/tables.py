@@ -433,6 +433,19 @@ def _described(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
+def table_or_lines(
+    path: str | os.PathLike[str] | None,
+    schema: pa.Schema,
+    *,
+    metadata: Mapping[str, str],
+    inputs: Iterable[str | os.PathLike[str]],
+) -> TableWriter | PrintedTable:
+    """`open_table`, or text on standard output where there is no path."""
+    if path is None:
+        return PrintedTable(TextOutput(None), schema)
+    return open_table(path, schema, metadata=metadata, inputs=inputs)
+
+
 class PrintedTable(WholeOrNot):
     """Tab-separated text on standard output, laid out as in a file."""
 

@@ -265,27 +265,25 @@ def read_alist(path: str | os.PathLike[str]) -> Code:
         numbers(2, f"weights of {size:,} columns", 0, checks, size),
         numbers(3, f"weights of {checks:,} checks", 1, size, checks),
     )
-    lists: list[list[list[int]]] = [[], []]
+    # Ones by check and column, and the lines that have them.
+    ones: tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]] = ({}, {})
     for side, other, kind in ((0, checks, "checks of a column"), (1, size, "columns of a check")):
-        for k, weight in enumerate(weights[side]):
-            at = 4 + k + (size if side else 0)
+        for k, weight in enumerate(weights[side], 1):
+            at = 3 + k + (size if side else 0)
             # Shorter lists are filled up with 0.
             found = [one for one in numbers(at, f"{kind}, 1 to {other:,}", 0, other) if one]
             if len(set(found)) != weight or len(found) != weight:
                 what = f"{weight} different {kind}"
                 raise FormatError(path, found=f"{len(found)} of them", expected=what, line=lines[at][0])
-            lists[side].append(found)
+            ones[side].update(((k, one) if side else (one, k), lines[at][0]) for one in found)
     if len(lines) > 4 + size + checks:
         line = lines[4 + size + checks][0]
         raise FormatError(path, found="more lines", expected="the end of the file", line=line)
-    ones = {(m, column) for m, check in enumerate(lists[1], 1) for column in check}
-    for column, own in enumerate(lists[0], 1):
-        for m in own:
-            if (m, column) not in ones:
-                what = f"column {column} in the list of check {m}, too"
-                raise FormatError(path, found="it in one list", expected=what, line=lines[3 + column][0])
-    if len(ones) != sum(weights[0]):
-        raise FormatError(
-            path, found=f"{sum(weights[0])} ones by columns", expected=f"{len(ones)} as by checks"
-        )
-    return code_of(os.fspath(path), size, [[column - 1 for column in check] for check in lists[1]])
+    for m, column in sorted(ones[0].keys() ^ ones[1].keys()):
+        what = f"column {column} in the list of check {m}, and the check in that of the column"
+        line = (ones[0] | ones[1])[m, column]
+        raise FormatError(path, found="it in one list", expected=what, line=line)
+    checks_of: list[list[int]] = [[] for _ in range(checks)]
+    for m, column in ones[1]:
+        checks_of[m - 1].append(column - 1)
+    return code_of(os.fspath(path), size, checks_of)

@@ -49,50 +49,56 @@ class Decoded(NamedTuple):
 
 
 @shared
-def _settle(words: Any, counts: Any, new: Any, count: int) -> None:
-    """Keep the bits of lanes, and after how many iterations they were found."""
-    if new != 0:
-        for n in range(words.shape[1]):
-            words[1, n] |= words[0, n] & new
-        for lane in range(counts.size):
-            if new >> lane & 1:
-                counts[lane] = count
+def _wrong(word: Any, bits: Any, starts: Any, done: Any) -> Any:
+    """Lanes in which some check fails, but for those that are done; it looks until all are."""
+    wrong = np.int64(0)
+    for m in range(starts.size - 1):
+        parity = np.int64(0)
+        for k in range(starts[m], starts[m + 1]):
+            parity ^= word[bits[k]]
+        wrong |= parity
+        if wrong | done == -1:
+            break
+    return wrong
 
 
 @shared
-def decode_words(
-    place: Any, algebra: Any, code: Any, prior: Any, memory: Any, limits: Any, words: Any, counts: Any
+def _settle(words: Any, counts: Any, new: Any, count: Any) -> None:
+    """Keep the bits of lanes, and after how many iterations they were found."""
+    for n in range(words.shape[1] if new != 0 else 0):
+        words[1, n] |= words[0, n] & new
+    for lane in range(counts.size):
+        if new >> lane & 1:
+            counts[lane] = count
+
+
+@kernel
+def decode_group(
+    place: Any, algebra: Any, code: Any, prior: Any, memory: Any, limits: Any, words: Any, found: Any
 ) -> Any:
     """Decode words side by side: `words` int64 (2, bits), their bits by lanes. Returns which are of the code.
 
     `code`: bits and starts of its checks. `prior`, like the sums of `memory`, has the message of each bit
     that was received; `memory`: sums, sums of before, messages of the checks, and two of the longest check.
     `limits`: iterations, whether checks use what others have said in the same one, and the lanes in use. A
-    lane that has a word of the code stays as it is. `counts` int64 (lanes,): iterations of each.
+    lane that has a word of the code stays as it is. `found`: iterations of each lane, int64, and bits to
+    fill, uint8 (words, bits).
     """
-    bits, starts = code
+    (bits, starts), (counts, out) = code, found
     sums, said, messages, own, later = memory
     iterations, layered, used = limits
     alg = algebra_in_lanes(algebra, place[0])
-    size, done = words.shape[1], ~used
-    for count in range(iterations + 1):
+    size, done, count = words.shape[1], ~used, 0
+    while True:
         for n in range(size):
             words[0, n] = mask_bits(is_one(alg, fetch(alg, place, sums, n)))
-        wrong = np.int64(0)
-        for m in range(starts.size - 1):
-            parity = np.int64(0)
-            for k in range(starts[m], starts[m + 1]):
-                parity ^= words[0, bits[k]]
-            wrong |= parity
-            if wrong | done == -1:
-                break
-        last = count == iterations
+        wrong = _wrong(words[0], bits, starts, done)
         # Lanes that are done keep what they had.
-        new = ~done if last else ~(wrong | done)
+        new = ~done if count == iterations else ~(wrong | done)
         _settle(words, counts, new, count)
-        if last or (done | new) == -1:
-            return ~(wrong & ~done)
-        done |= new
+        if done | new == -1:
+            break
+        done, count = done | new, count + 1
         if not layered:
             said, sums = sums, said
             for n in range(size):
@@ -100,21 +106,10 @@ def decode_words(
         for m in range(starts.size - 1):
             check, both = (bits, starts[m], starts[m + 1]), (sums if layered else said, sums)
             parity_step(alg, place, check, both, messages, (own, later), layered)
-    return 0
-
-
-@kernel
-def decode_group(
-    place: Any, algebra: Any, code: Any, prior: Any, memory: Any, limits: Any, words: Any, found: Any
-) -> Any:
-    """What `decode_words` does; `found`: iterations of each lane, and bits to fill, uint8 (words, bits)."""
-    counts, out = found
-    good = decode_words(place, algebra, code, prior, memory, limits, words, counts)
     for word in range(out.shape[0]):
-        row, lanes = out[word], words[1]
-        for n in range(row.size):
-            row[n] = np.uint8(lanes[n] >> word & 1)
-    return good
+        for n in range(size):
+            out[word, n] = np.uint8(words[1, n] >> word & 1)
+    return ~(wrong & ~done)
 
 
 class DecodeBatch(NamedTuple):
@@ -160,10 +155,10 @@ def messages_of(
 
 
 #: Bits, iterations, and whether they are words of the code.
-_Found = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
+Found = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
 
 
-def _run(run: Any, batch: DecodeBatch, target: Target) -> _Found:
+def _run(run: Any, batch: DecodeBatch, target: Target) -> Found:
     code, count = batch.code, len(batch.ratios)
     width = batch.lanes or host_lanes(8 * np.dtype(batch.kind).itemsize).width
     bits, iterations = np.empty((count, code.size), np.uint8), np.empty(count, np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,9 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.atomic import AtomicFile, TextOutput, bad_output, check_not_input, output_errors
+from plait.formats.atomic import array_file, check_not_input
 from plait.formats.compression import read_array
-from plait.formats.tables import PrintedTable, open_table
+from plait.formats.tables import open_table, table_or_lines
 from plait.ldpc.codes import code_named
 from plait.ldpc.decoding import WORTH, decode
 from plait.ldpc.simulation import ErrorRates, simulate
@@ -34,9 +34,7 @@ def read_words(path: str | os.PathLike[str]) -> NDArray[Any]:
 def _in_steps(source: Path, output: Path, sizes: tuple[int, int], run: Callable[[NDArray[Any]], Any]) -> int:
     """Write ``run(words)`` of words of so many bits, as words of so many; how many there were."""
     words, (bits, size) = read_words(source), sizes
-    header = {"descr": "|u1", "fortran_order": False, "shape": (len(words), size)}
-    with AtomicFile(output) as file, output_errors(output):
-        np.lib.format.write_array_header_1_0(file.stream, header)
+    with array_file(output, "uint8", (len(words), size), [source]) as write:
         step = -(-_BITS // max(bits, 1))
         for first in range(0, max(len(words), 1), step):
             part = words[first : first + step]
@@ -44,19 +42,12 @@ def _in_steps(source: Path, output: Path, sizes: tuple[int, int], run: Callable[
                 word, bit = where[0].tolist()
                 told = f"no number in word {first + word}, bit {bit}"
                 raise FormatError(source, found=told, expected="numbers")
-            file.stream.write(np.ascontiguousarray(run(part)).data)
+            write(run(part))
     return len(words)
-
-
-def _check(path: Path, inputs: Sequence[Path]) -> None:
-    if path.suffix.lower() != ".npy":
-        raise bad_output(path, "", "a name that ends in .npy")
-    check_not_input(path, inputs)
 
 
 def encode_file(bits: Path, output: Path, *, code: str) -> tuple[int, int]:
     """Write the words of some information; their number and size. Errors are those of `Code.encode`."""
-    _check(output, [bits])
     chosen = code_named(code)
     return _in_steps(bits, output, (chosen.k, chosen.n), chosen.encode), chosen.n
 
@@ -68,7 +59,6 @@ def decode_file(
 
     Errors are those of `decode`.
     """
-    _check(output, [ratios])
     if report is not None:
         check_not_input(report, [ratios, output])
     chosen, found, iterations = code_named(code), [np.zeros(0, bool)], [np.zeros(0, np.int64)]
@@ -94,12 +84,7 @@ def simulate_file(output: Path | None, *, code: str, ebn0: str, **settings: Any)
     chosen, ratios = code_named(code), _ratios(ebn0)
     found = simulate(chosen, ratios, **settings)
     batch = pa.record_batch({name: pa.array(values) for name, values in found._asdict().items()})
-    table: Any
-    if output is None:
-        table = PrintedTable(TextOutput(None), batch.schema)
-    else:
-        table = open_table(output, batch.schema, metadata={"code": code})
-    with table:
+    with table_or_lines(output, batch.schema, metadata={"code": code}, inputs=[]) as table:
         table.write(batch)
     return found
 

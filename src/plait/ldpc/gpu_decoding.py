@@ -23,7 +23,7 @@ from plait.lang.compile import shared, types
 from plait.lang.lanes import lanes_of
 from plait.lang.warps import WARP
 from plait.ldpc.codes import Code
-from plait.ldpc.decoding import BOUND, DecodeBatch, in_units, messages_of
+from plait.ldpc.decoding import BOUND, DecodeBatch, Found, in_units, messages_of
 from plait.ldpc.messages import Parities, SignedLeast, fetch, is_one, parity_step, put
 
 _ONE: Final = lanes_of(1)
@@ -33,10 +33,9 @@ _WARPS: Final = 16
 _COPYING: Final = 4
 #: Words that are decoded together, at most, and bytes of their messages.
 _WORDS, _BYTES = 1 << 14, 1 << 33
-#: Pairs of words of a block in shared memory, threads that are enough for a group, and pairs elsewhere.
+#: Pairs of words of a block, and threads that are enough for a group.
 _PAIRS: Final = (1, 2, 4)
 _ENOUGH: Final = 48
-_APART: Final = 8
 #: Columns whose numbers have 16 bits.
 _COLUMNS: Final = 1 << 16
 _OCTETS: Final[Any] = types.int16
@@ -278,25 +277,31 @@ def _begin_again(held: Any, said: Any, ratios: Any, pairs: Any, word: Any) -> No
 
 
 @shared
-def _iterate(held: Any, near: Any, places: Any, sums: Any, said: Any, groups: Any) -> None:
+def _iterate(held: Any, places: Any, sums: Any, said: Any, groups: Any) -> None:
     """Renew all messages once."""
     begin, step = cuda.threadIdx.x // places[2], cuda.blockDim.x // places[2]
     for g in range(groups.shape[0]):
         first, apart, degree = groups[g, 0], np.uint32(groups[g, 1]), groups[g, 2]
         for j in range(begin, apart, step):
             at = np.uint32(first + j)
-            if degree == 6 and near:
+            if degree == 6:
                 _step_of_few(held, places, sums, said, at, apart, 6)
-            elif degree == 7 and near:
+            elif degree == 7:
                 _step_of_few(held, places, sums, said, at, apart, 7)
             else:
                 _step(held, places, sums, said, at, apart, degree)
         cuda.syncthreads()
 
 
-@shared
-def _decode_pairs(held: Any, near: Any, wrong: Any, plan: Any, ratios: Any, limits: Any, out: Any) -> None:
-    """Decode the words of a block in `held`, `near` if it is shared memory; `wrong` int32 (pairs,)."""
+_LIMITS: Final = (np.int32(1), True, np.uint32(1))
+_OUT: Final = (np.zeros((1, 1), np.uint8), np.zeros(1, np.int64), np.zeros(1, np.bool_))
+_PLAN: Final = _Plan(np.zeros(1, np.uint16), np.zeros((1, 3), np.int32))
+
+
+@cuda_kernel(lambda: [(_PLAN, np.zeros((1, 1), np.int8), _LIMITS, _OUT)], max_registers=96)
+def decode_pairs(plan: Any, ratios: Any, limits: Any, out: Any) -> None:
+    """Decode `ratios` int8 (words, columns) by min-sum, those of a block in its shared memory."""
+    wrong, held = cuda.shared.array(_PAIRS[-1], _WORD), cuda.shared.array(0, _OCTETS)
     iterations, layered, pairs = limits
     thread, threads, size = cuda.threadIdx.x, cuda.blockDim.x, ratios.shape[1] * pairs
     p, word, sums = np.uint32(thread % pairs), cuda.blockIdx.x * 2 * pairs, np.uint32(0)
@@ -325,25 +330,7 @@ def _decode_pairs(held: Any, near: Any, wrong: Any, plan: Any, ratios: Any, limi
         if not layered:
             _begin_again(held, said, ratios, pairs, word)
         cuda.syncthreads()
-        _iterate(held, near, places, sums, said, plan.groups)
-
-
-_LIMITS: Final = (np.int32(1), True, np.uint32(1))
-_OUT: Final = (np.zeros((1, 1), np.uint8), np.zeros(1, np.int64), np.zeros(1, np.bool_))
-_PLAN: Final = _Plan(np.zeros(1, np.uint16), np.zeros((1, 3), np.int32))
-
-
-@cuda_kernel(
-    lambda: [(_PLAN, np.zeros((1, 1), np.int8), _LIMITS, np.zeros((1, 1), np.int16), _OUT)], max_registers=96
-)
-def decode_pairs(plan: Any, ratios: Any, limits: Any, room: Any, out: Any) -> None:
-    """Decode `ratios` int8 (words, columns) by min-sum, in `room` (blocks, ...) if there is any."""
-    wrong = cuda.shared.array(_APART, _WORD)
-    held = cuda.shared.array(0, _OCTETS)
-    if room.size > 1:
-        _decode_pairs(room[cuda.blockIdx.x], False, wrong, plan, ratios, limits, out)
-    else:
-        _decode_pairs(held, True, wrong, plan, ratios, limits, out)
+        _iterate(held, places, sums, said, plan.groups)
 
 
 class _Levels(NamedTuple):
@@ -361,7 +348,7 @@ def _examples() -> list[tuple[Any, ...]]:
         rows = np.zeros((2, 2), kind)
         memory = (*(rows,) * 3, *(rows[None],) * 2)
         out = np.zeros((1, 1), np.uint8), longs, np.zeros(1, np.bool_)
-        found.append((alg(*[kind(1)] * 4), _Levels(*(longs,) * 4), rows, memory, _LIMITS[:2], out))
+        found.append((alg(*[kind(1)] * 4), _Levels(*(longs,) * 4), rows, kind(0), memory, _LIMITS[:2], out))
     return found
 
 
@@ -378,11 +365,14 @@ def _fails(alg: Any, place: Any, code: Any, sums: Any, row: Any, step: Any) -> A
 
 
 @cuda_kernel(_examples)
-def decode_warps(algebra: Any, code: Any, prior: Any, memory: Any, limits: Any, out: Any) -> None:
+def decode_warps(
+    algebra: Any, code: Any, prior: Any, nothing: Any, memory: Any, limits: Any, out: Any
+) -> None:
     """Decode as many words as a warp has lanes, one a lane; the warps of a block share the checks of a level.
 
-    Arguments are as for `decode_words`, messages of words beside each other; `out`: bits uint8 (columns,
-    words), iterations, and which are of the code. Two of the longest check are memory of each warp.
+    Arguments are as for `decode_group`, messages of words beside each other, of which those that say nothing
+    have the number `nothing`; `out`: bits uint8 (columns, words), iterations, and which are of the code. Two
+    of the longest check are memory of each warp.
     """
     wrong = cuda.shared.array(WARP, _WORD)
     lane, row, step = cuda.threadIdx.x % WARP, cuda.threadIdx.x // WARP, cuda.blockDim.x // WARP
@@ -390,6 +380,11 @@ def decode_warps(algebra: Any, code: Any, prior: Any, memory: Any, limits: Any, 
     (sums, said, messages), own, later = memory[:3], memory[3][row], memory[4][row]
     bits, counts, found = out
     alg, place, done = algebra_in_lanes(algebra, _ONE), (_ONE, word), word >= counts.size
+    for k in range(row, messages.shape[0], step):
+        messages[k, word] = nothing
+    for k in range(row, sums.shape[0], step):
+        sums[k, word] = prior[k, word]
+    cuda.syncthreads()
     for count in range(limits[0] + 1):
         if row == 0:
             wrong[lane] = 0
@@ -418,23 +413,21 @@ def decode_warps(algebra: Any, code: Any, prior: Any, memory: Any, limits: Any, 
         cuda.syncthreads()
 
 
-#: Bits, iterations, and whether they are words of the code.
-_Found = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
-
-
-def decode_batch(batch: DecodeBatch, target: CudaTarget) -> _Found:
+def decode_batch(batch: DecodeBatch, target: CudaTarget) -> Found:
     """Bits, iterations and whether words are of the code."""
-    count, size = len(batch.ratios), batch.code.size
-    out = np.empty((count, size), np.uint8), np.empty(count, np.int64), np.empty(count, bool)
-    by_pairs = batch.method == "min-sum" and size <= _COLUMNS and batch.code.bits.size > 0
-    most = max(min(_WORDS, _BYTES // (16 * (batch.code.bits.size + 4 * size))), 1)
-    plan = plan_of(batch.code) if by_pairs else None
+    code, count = batch.code, len(batch.ratios)
+    out = np.empty((count, code.size), np.uint8), np.empty(count, np.int64), np.empty(count, bool)
+    rows = code.size * (1 if batch.layered else 2) + code.bits.size
+    free = device_facts(target.devices[0]).shared_per_block - 4 * _PAIRS[-1]
+    fit = free // (2 * max(rows, 1)) if batch.method == "min-sum" and code.size <= _COLUMNS else 0
+    plan = plan_of(code) if fit and code.bits.size else None
+    most = max(min(_WORDS, _BYTES // (16 * (code.bits.size + 4 * code.size))), 1)
     most = most if plan is None else max(most // _COPYING, 1)
 
     def one(first: int) -> None:
         part = batch._replace(ratios=batch.ratios[first : first + most])
         with POOL.slot(target.devices) as slot:
-            found = _in_warps(part, slot) if plan is None else _in_pairs(part, plan, slot, target.devices[0])
+            found = _in_warps(part, slot) if plan is None else _in_pairs(part, plan, slot, fit)
             wholes: tuple[Any, ...] = out
             for whole, values in zip(wholes, found, strict=True):
                 whole[first : first + most] = values
@@ -444,16 +437,12 @@ def decode_batch(batch: DecodeBatch, target: CudaTarget) -> _Found:
     return out
 
 
-def _in_pairs(batch: DecodeBatch, plan: _Plan, slot: Any, device: int) -> _Found:
-    """The words of a batch, two a thread."""
-    words, size = batch.ratios.shape
-    rows = size * (1 if batch.layered else 2) + plan.columns.size
-    free = device_facts(device).shared_per_block - 4 * _APART
+def _in_pairs(batch: DecodeBatch, plan: _Plan, slot: Any, fit: int) -> Found:
+    """The words of a batch, two a thread; a block has room for so many pairs."""
+    (words, size), checks = batch.ratios.shape, plan.groups[:, 1].mean()
     # Few words a block, so that there are many blocks, but as many as fill a warp or two with a group.
-    fit = [n for n in _PAIRS if 2 * rows * n <= free]
-    pairs = next((n for n in fit if plan.groups[:, 1].mean() * n >= _ENOUGH), fit[-1] if fit else _APART)
-    held, blocks = rows * pairs, -(-words // (2 * pairs))
-    room = slot.room("room", (1, 1) if fit else (blocks, held), np.int16)
+    able = [n for n in _PAIRS if n <= fit]
+    pairs = next((n for n in able if checks * n >= _ENOUGH), able[-1])
     given = slot.upload("ratios", in_units(batch.ratios))
     tables = _Plan(slot.upload("columns", plan.columns), slot.upload("groups", plan.groups))
     out = (
@@ -463,28 +452,26 @@ def _in_pairs(batch: DecodeBatch, plan: _Plan, slot: Any, device: int) -> _Found
     )
     limits = np.int32(batch.iterations), batch.layered, np.uint32(pairs)
     # Where several blocks share a multiprocessor, fewer threads are better than one a check.
-    share = 0.9 if 4 * held <= free else 1.25
-    threads = min(max(int(share * plan.groups[:, 1].mean() * pairs) // 32 * 32, 32), 512)
-    shared = 2 * held if fit else 0
-    decode_pairs.launch(blocks, threads, tables, given, limits, room, out, stream=slot.stream, shared=shared)
+    share = 0.9 if 2 * pairs <= fit else 1.25
+    threads = min(max(int(share * checks * pairs) // 32 * 32, 32), 512)
+    shared = 2 * pairs * (size * (1 if batch.layered else 2) + plan.columns.size)
+    blocks = -(-words // (2 * pairs))
+    decode_pairs.launch(blocks, threads, tables, given, limits, out, stream=slot.stream, shared=shared)
     found = [slot.download(f"{k}", array) for k, array in enumerate(out)]
     slot.wait()
     return found[0], found[1], found[2]
 
 
-def _in_warps(batch: DecodeBatch, slot: Any) -> _Found:
+def _in_warps(batch: DecodeBatch, slot: Any) -> Found:
     """The words of a batch, one a lane; integers have 32 bits and the limits of 8."""
     code, kind = batch.code, np.int32 if batch.method == "min-sum" else batch.kind
     count, longest, levels = len(batch.ratios), int(np.diff(code.starts).max(initial=1)), levels_of(code)
     width = -(-count // WARP) * WARP
     algebra, prior, nothing = messages_of(batch._replace(kind=kind), batch.ratios, width)
     rows = len(nothing)
-    told = slot.room("messages", (rows * code.bits.size, width), kind)
-    told.copy_to_device(np.tile(nothing, (code.bits.size, 1)), stream=slot.stream)
     memory = (
-        slot.upload("sums", prior),
-        slot.room("said", prior.shape, kind),
-        told,
+        *(slot.room(name, prior.shape, kind) for name in ("sums", "said")),
+        slot.room("messages", (rows * code.bits.size, width), kind),
         *(slot.room(name, (_WARPS, rows * longest, width), kind) for name in ("own", "later")),
     )
     order = np.argsort(levels, kind="stable")
@@ -497,7 +484,7 @@ def _in_warps(batch: DecodeBatch, slot: Any) -> _Found:
         slot.room("found", count, np.bool_),
     )
     given, limits = slot.upload("prior", prior), (np.int32(batch.iterations), batch.layered)
-    arguments = algebra, held, given, memory, limits, out
+    arguments = algebra, held, given, nothing[0, 0], memory, limits, out
     decode_warps.launch(width // WARP, _WARPS * WARP, *arguments, stream=slot.stream)
     bits, counts, found = (slot.download(f"out {k}", array) for k, array in enumerate(out))
     slot.wait()

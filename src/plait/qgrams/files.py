@@ -6,16 +6,15 @@ import os
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.atomic import AtomicFile, TextOutput, bad_output, check_not_input, output_errors
+from plait.formats.atomic import array_file, bad_output
 from plait.formats.compression import ByteSource, check_readable
 from plait.formats.fasta import read_fasta, sequence_file_kind
 from plait.formats.layouts import is_text
 from plait.formats.rearrangements import open_columns
-from plait.formats.tables import PrintedTable, open_table
+from plait.formats.tables import table_or_lines
 from plait.qgrams.similarity import Similar, similar, similarities, smiles_letters
 
 _EXPECTED: Final = "FASTA, one text a line, or a table with --column"
@@ -111,16 +110,11 @@ def similar_file(
     if output is not None and os.fspath(output).lower().endswith(".npy"):
         if asked.pop("at_least") is not None or asked.pop("nearest") is not None:
             raise bad_output(output, " for pairs", "a table, such as .tsv or .parquet")
-        check_not_input(output, inputs)
-        found = similarities(left.texts, other, **asked)
-        with AtomicFile(output) as file, output_errors(output):
-            np.lib.format.write_array(file.stream, found, allow_pickle=False)
+        with array_file(output, "float32", sizes, inputs) as write:
+            found = similarities(left.texts, other, **asked)
+            write(found)
         return *sizes, found.size
-    if output is None:
-        table: Any = PrintedTable(TextOutput(None), SCHEMA)
-    else:
-        table = open_table(output, SCHEMA, metadata={"q": str(asked["q"])}, inputs=inputs)
-    with table:
+    with table_or_lines(output, SCHEMA, metadata={"q": str(asked["q"])}, inputs=inputs) as table:
         pairs = similar(left.texts, other, **asked)
         table.write(_rows(pairs, left.names, right.names))
     return *sizes, pairs.queries.size

@@ -47,22 +47,20 @@ _least: Final = instruction(
 )
 
 
-def _put_cell(sink: Matrix, query: Any, column: Any, target: Any, size: Any, common: Any) -> None:
+def _put_cell(sink: Any, query: Any, column: Any, target: Any, size: Any, common: Any) -> None:
     sink.out[query, column] = common * sink.inverse[size - common]
 
 
-def _put_pair(sink: Above, query: Any, column: Any, target: Any, size: Any, common: Any) -> None:
+def _put_pair(sink: Any, query: Any, column: Any, target: Any, size: Any, common: Any) -> None:
     if common >= sink.least[size] and (target > query or not sink.own):
         at = cuda.atomic.add(sink.number, 0, 1)
         if at < sink.pairs.shape[0]:
-            sink.pairs[at, 0] = query
-            sink.pairs[at, 1] = target
-            sink.pairs[at, 2] = common
+            pair = sink.pairs[at]
+            pair[0], pair[1], pair[2], pair[3] = query, target, common, size - common
 
 
 #: What takes note of what a query and a target, in a column of the table, have in common.
-_PUT: Final[dict[type, Any]] = {Matrix: _put_cell, Above: _put_pair}
-_put: Final[Any] = by_type_of(_PUT)
+_put: Final[Any] = by_type_of({Matrix: _put_cell, Above: _put_pair})
 _LONG, _INTS = np.zeros(1, np.int64), np.zeros(1, np.int32)
 _TEXTS: Final = _Texts(_INTS, _INTS, _LONG, _INTS, _INTS)
 
@@ -89,7 +87,7 @@ def fill_table(targets: Any, table: Any) -> None:
         (sink, _TEXTS, _TEXTS, np.zeros(1, np.int32), np.int64(1), np.zeros((1, 2), np.int64))
         for sink in (
             Matrix(np.zeros((1, 1), np.float32), np.zeros(1)),
-            Above(_LONG, True, np.zeros((1, 3), np.int64), _LONG),
+            Above(_LONG, True, np.zeros((1, 4), np.int64), _LONG),
         )
     ]
 )
@@ -170,11 +168,11 @@ def similar_batch(batch: SimilarBatch, target: CudaTarget) -> list[NDArray[np.in
                 found = slot.download("out", out)
                 slot.wait()
                 sink.out[:, first:last] = found
-                return np.zeros((0, 3), np.int64)
+                return np.zeros((0, 4), np.int64)
             least, room = slot.upload("least", sink.least), _ROOM
             while True:
                 pairs, number = (
-                    slot.room("pairs", (room, 3), np.int64),
+                    slot.room("pairs", (room, 4), np.int64),
                     slot.upload("number", np.zeros(1, np.int64)),
                 )
                 compared(Above(least, sink.own, pairs, number))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from plait.devices.target import Problem, Target, interpreted, over_threads, resolve, stretches
 from plait.errors import InvalidInput, in_range
 from plait.lang.algebras import choice, extend
-from plait.lang.compile import by_type, kernel, shared
+from plait.lang.compile import by_type_of, kernel, shared
 from plait.lang.lanes import (
     greater,
     lanes_of,
@@ -79,45 +79,18 @@ class Matrix(NamedTuple):
     out: Any
     inverse: Any
 
-    @staticmethod
-    def report(sink: Matrix, lanes: Any, found: Any, a: Any, block: Any, count: Any, of: Any) -> Any:
-        size, row = of[0].sizes[a], of[0].order[a]
-        for k in range(count):
-            shared = np.int64(found[0, k])
-            sink.out[row, block + k] = shared * sink.inverse[size + of[1].sizes[block + k] - shared]
-        return 0
-
 
 class Above(NamedTuple):
     """Pairs with enough in common: `least` int64 by |A| + |B|; `own`: each of two in one set once.
 
-    `pairs` int64 (room, 3), queries, targets and what they share, and `number` (1,) of them, whether or not
-    there is room.
+    `pairs` int64 (room, 4), queries, targets, what they share and |A or B|, and `number` (1,) of them,
+    whether or not there is room.
     """
 
     least: Any
     own: Any
     pairs: Any
     number: Any
-
-    @staticmethod
-    def enough(sink: Above, a: Any, sum_of_sizes: Any) -> Any:
-        return sink.least[sum_of_sizes]
-
-    @staticmethod
-    def report(sink: Above, lanes: Any, found: Any, a: Any, block: Any, count: Any, of: Any) -> Any:
-        return _report_some(sink, lanes, found, a, block, count, of)
-
-    @staticmethod
-    def take(sink: Above, a: Any, query: Any, target: Any, shared: Any, sum_of_sizes: Any) -> Any:
-        if shared >= sink.least[sum_of_sizes] and (target > query or not sink.own):
-            at = sink.number[0]
-            if at < sink.pairs.shape[0]:
-                sink.pairs[at, 0] = query
-                sink.pairs[at, 1] = target
-                sink.pairs[at, 2] = shared
-            sink.number[0] = at + 1
-        return 0
 
 
 class Nearest(NamedTuple):
@@ -130,62 +103,62 @@ class Nearest(NamedTuple):
     best: Any
     own: Any
 
-    @staticmethod
-    def enough(sink: Nearest, a: Any, sum_of_sizes: Any) -> Any:
-        last = sink.best.shape[1] - 1
-        if sink.best[a, last, 0] < 0:
-            return 0
-        # s / (n - s) >= u / v as s >= n u / (u + v), rounded up.
-        shared, either = sink.best[a, last, 1], sink.best[a, last, 2]
-        return (sum_of_sizes * shared + shared + either - 1) // (shared + either)
 
-    @staticmethod
-    def report(sink: Nearest, lanes: Any, found: Any, a: Any, block: Any, count: Any, of: Any) -> Any:
-        return _report_some(sink, lanes, found, a, block, count, of)
-
-    @staticmethod
-    def take(sink: Nearest, a: Any, query: Any, target: Any, shared: Any, sum_of_sizes: Any) -> Any:
-        if sink.own and query == target:
-            return 0
-        either, at, best = max(sum_of_sizes - shared, 1), sink.best.shape[1], sink.best
-        while at > 0:
-            mine, other = shared * best[a, at - 1, 2], best[a, at - 1, 1] * either
-            if best[a, at - 1, 0] >= 0 and (mine < other or (mine == other and target > best[a, at - 1, 0])):
-                break
-            at -= 1
-        if at == best.shape[1]:
-            return 0
-        for k in range(best.shape[1] - 1, at, -1):
-            for part in range(3):
-                best[a, k, part] = best[a, k - 1, part]
-        best[a, at, 0] = target
-        best[a, at, 1] = shared
-        best[a, at, 2] = either
+def _enough_for_query(sink: Any, a: Any, sum_of_sizes: Any) -> Any:
+    last = sink.best.shape[1] - 1
+    if sink.best[a, last, 0] < 0:
         return 0
+    # s / (n - s) >= u / v as s >= n u / (u + v), rounded up.
+    shared, either = sink.best[a, last, 1], sink.best[a, last, 2]
+    return (sum_of_sizes * shared + shared + either - 1) // (shared + either)
 
 
-@by_type
-def enough(sink: Any, a: Any, sum_of_sizes: Any) -> Any:
-    """What two texts of these sizes have to share at least to be of interest."""
+def _take_pair(sink: Any, a: Any, query: Any, target: Any, shared: Any, sum_of_sizes: Any) -> None:
+    if shared >= sink.least[sum_of_sizes] and (target > query or not sink.own):
+        at = sink.number[0]
+        if at < sink.pairs.shape[0]:
+            pair = sink.pairs[at]
+            pair[0], pair[1], pair[2], pair[3] = query, target, shared, sum_of_sizes - shared
+        sink.number[0] = at + 1
 
 
-@by_type
-def report(sink: Any, lanes: Any, found: Any, a: Any, block: Any, count: Any, of: Any) -> Any:
-    """Take note of what a query shares with the targets of a block; `of`: queries and targets."""
+def _take_nearest(sink: Any, a: Any, query: Any, target: Any, shared: Any, sum_of_sizes: Any) -> None:
+    if sink.own and query == target:
+        return
+    either, best = max(sum_of_sizes - shared, 1), sink.best[a]
+    at = best.shape[0]
+    while at > 0:
+        mine, other = shared * best[at - 1, 2], best[at - 1, 1] * either
+        if best[at - 1, 0] >= 0 and (mine < other or (mine == other and target > best[at - 1, 0])):
+            break
+        at -= 1
+    for k in range(best.shape[0] - 1, at, -1):
+        for part in range(3):
+            best[k, part] = best[k - 1, part]
+    if at < best.shape[0]:
+        best[at, 0], best[at, 1], best[at, 2] = target, shared, either
 
 
-@by_type
-def take(sink: Any, a: Any, query: Any, target: Any, shared: Any, sum_of_sizes: Any) -> Any:
-    """Take note of a pair, if it is of interest."""
+#: What two texts of these sizes have to share at least to be of interest; what takes note of a pair if it is.
+_enough: Final[Any] = by_type_of(
+    {Above: lambda sink, a, total: sink.least[total], Nearest: _enough_for_query}
+)
+_take: Final[Any] = by_type_of({Above: _take_pair, Nearest: _take_nearest})
 
 
-@shared
+def _report_all(sink: Any, lanes: Any, found: Any, a: Any, block: Any, count: Any, of: Any) -> None:
+    size, row = of[0].sizes[a], of[0].order[a]
+    for k in range(count):
+        shared = np.int64(found[0, k])
+        sink.out[row, block + k] = shared * sink.inverse[size + of[1].sizes[block + k] - shared]
+
+
 def _report_some(sink: Any, lanes: Any, found: Any, a: Any, block: Any, count: Any, of: Any) -> Any:
     queries, targets, limit = of
     width, size, query = width_of(lanes), queries.sizes[a], queries.order[a]
     for group in range(0, count, width):
         # Targets come by size, and the smallest sum of sizes needs least.
-        least = enough(sink, a, size + targets.sizes[block + group])
+        least = _enough(sink, a, size + targets.sizes[block + group])
         word: Any = np.int64(-1)
         if least > limit:
             word = 0
@@ -196,9 +169,12 @@ def _report_some(sink: Any, lanes: Any, found: Any, a: Any, block: Any, count: A
             k = group + lowest_bit(word)
             if k < count:
                 common, other = np.int64(found[0, k]), block + k
-                take(sink, a, query, targets.order[other], common, size + targets.sizes[other])
+                _take(sink, a, query, targets.order[other], common, size + targets.sizes[other])
             word = without_lowest(word)
-    return 0
+
+
+#: Take note of what a query shares with the targets of a block; `of`: queries and targets.
+_report: Final[Any] = by_type_of({Matrix: _report_all, Above: _report_some, Nearest: _report_some})
 
 
 @shared
@@ -249,7 +225,7 @@ def compare_blocks(
             store(lanes, found, 0, width, sum1)
             store(lanes, found, 0, 2 * width, sum2)
             store(lanes, found, 0, 3 * width, sum3)
-            report(sink, lanes, found, a, block, count, of)
+            _report(sink, lanes, found, a, block, count, of)
         for y in range(targets.starts[block], targets.starts[block + count]):
             row_of[targets.grams[y]] = 0
 
@@ -307,7 +283,7 @@ def _run(run: Any, batch: SimilarBatch, target: Target) -> list[NDArray[np.int64
         row_of = np.zeros(batch.vocabulary, np.int32)
         while True:
             if isinstance(sink, Above):
-                sink = sink._replace(pairs=np.empty((room, 3), np.int64), number=np.zeros(1, np.int64))
+                sink = sink._replace(pairs=np.empty((room, 4), np.int64), number=np.zeros(1, np.int64))
             for kind, limit, ranges, counts in parts:
                 table, found = np.zeros((rows, COLUMNS), kind), np.zeros((2, COLUMNS), kind)
                 of = queries, targets, np.int64(limit)
@@ -319,7 +295,7 @@ def _run(run: Any, batch: SimilarBatch, target: Target) -> list[NDArray[np.int64
     return over_threads(target.threads, stretches(target.threads, queries.sizes.size, 64), one)
 
 
-_NONE: Final = np.zeros((0, 3), np.int64)
+_NONE: Final = np.zeros((0, 4), np.int64)
 _SIMILAR: Final = Problem(
     "similarities of q-grams",
     cpu=partial(_run, compare_blocks),
@@ -492,8 +468,7 @@ def similar(
         _launched(SimilarBatch(left, right, vocabulary, Fraction(0), Nearest(best, own)), device, threads)
         best = best[np.argsort(left.order)]
         rows, places = np.nonzero(best[:, :, 1] > 0)
-        kept = best[rows, places]
-        return Similar(rows, kept[:, 0], kept[:, 1], (kept[:, 1] / kept[:, 2]).astype(np.float32))
+        return _similar(np.column_stack([rows, best[rows, places]]))
     wanted = 0.5 if at_least is None else at_least
     if not 0 < wanted <= 1:
         raise InvalidInput("at_least", found=wanted, expected="a similarity above 0, at most 1")
@@ -504,14 +479,15 @@ def similar(
     least = np.array([-(-int(size) * top // low) for size in sums], np.int64)
     # Nothing in common is not similar.
     sink = Above(np.maximum(least, 1), own, _NONE, np.zeros(1, np.int64))
-    parts = _launched(SimilarBatch(left, right, vocabulary, ratio, sink), device, threads)
-    found = np.concatenate([_NONE, *parts])
-    found = found[np.lexsort((found[:, 1], found[:, 0]))]
-    sizes = (
-        left.sizes[np.argsort(left.order)][found[:, 0]] + right.sizes[np.argsort(right.order)][found[:, 1]]
+    found = np.concatenate(
+        [_NONE, *_launched(SimilarBatch(left, right, vocabulary, ratio, sink), device, threads)]
     )
-    similarity = (found[:, 2] / (sizes - found[:, 2])).astype(np.float32)
-    return Similar(found[:, 0], found[:, 1], found[:, 2], similarity)
+    return _similar(found[np.lexsort((found[:, 1], found[:, 0]))])
+
+
+def _similar(pairs: NDArray[np.int64]) -> Similar:
+    queries, targets, both, either = pairs.T
+    return Similar(queries, targets, both, (both / either).astype(np.float32))
 
 
 def _prepared(

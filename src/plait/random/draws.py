@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, Self, TypedDict, Unpack
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from plait.devices.target import Problem, interpreted, resolve
 from plait.errors import InvalidInput, one_of
 from plait.lang.algebras import choice, extend
-from plait.lang.compile import by_type, shared
+from plait.lang.compile import by_type_of, shared
 from plait.lang.lanes import minimum, product, ratio, select
 
 Size = int | tuple[int, ...]
@@ -40,27 +40,17 @@ class Modular(NamedTuple):
         return a * b % alg.modulus
 
 
-Rows = Sequence[Sequence[Any]]
+def matrix_product(alg: Any, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """The matrix that does what `b` does and then `a`, of numbers that hold the products."""
+    return functools.reduce(partial(choice, alg), (extend(alg, a[:, k, None], b[k]) for k in range(len(b))))
 
 
-def matrix_product(alg: Any, a: Rows, b: Rows) -> list[list[Any]]:
-    """The matrix that does what `b` does and then `a`; entries may be arrays."""
-    found = []
-    for row in a:
-        found.append([alg.zero] * len(b[0]))
-        for weight, others in zip(row, b, strict=True):
-            ways = (extend(alg, weight, other) for other in others)
-            found[-1] = [choice(alg, one, way) for one, way in zip(found[-1], ways, strict=True)]
-    return found
-
-
-def power(alg: Any, step: Rows, times: int) -> Rows:
+def power(alg: Any, step: NDArray[Any], times: int) -> NDArray[Any]:
     """The matrix that does so many steps at once."""
-    found: Rows = [[alg.one if i == j else alg.zero for j in range(len(step))] for i in range(len(step))]
-    while times:
-        if times & 1:
-            found = matrix_product(alg, step, found)
-        step, times = matrix_product(alg, step, step), times >> 1
+    found: NDArray[Any] = np.where(np.eye(len(step), dtype=bool), alg.one, alg.zero).astype(step.dtype)
+    for bit in f"{times:b}":
+        found = matrix_product(alg, found, found)
+        found = matrix_product(alg, step, found) if bit == "1" else found
     return found
 
 
@@ -74,19 +64,11 @@ class Unit(NamedTuple):
 class Word(NamedTuple):
     """The word itself."""
 
-    @staticmethod
-    def sample(kind: Word, word: Any, unit: Unit) -> Any:
-        return word
-
 
 class Residue(NamedTuple):
     """The word, of which the largest, `modulus`, counts as 0."""
 
     modulus: float
-
-    @staticmethod
-    def sample(kind: Residue, word: Any, unit: Unit) -> Any:
-        return word if word < kind.modulus else 0.0
 
 
 class Uniform(NamedTuple):
@@ -94,30 +76,13 @@ class Uniform(NamedTuple):
 
     most: float
 
-    @staticmethod
-    def sample(kind: Uniform, word: Any, unit: Unit) -> Any:
-        return minimum((word + unit.offset) * unit.scale, kind.most)
-
 
 class Normal(NamedTuple):
     """Of mean 0 and variance 1."""
 
-    @staticmethod
-    def sample(kind: Normal, word: Any, unit: Unit) -> Any:
-        return normal_quantile(product(word + unit.offset, unit.scale))
-
 
 class Exponential(NamedTuple):
     """Of mean 1."""
-
-    @staticmethod
-    def sample(kind: Exponential, word: Any, unit: Unit) -> Any:
-        return minus_logarithm(product(word + unit.offset, unit.scale))
-
-
-@by_type
-def sample(kind: Any, word: Any, unit: Any) -> Any:
-    """A number of some distribution, made of one word."""
 
 
 # fmt: off
@@ -196,6 +161,18 @@ def normal_quantile(p: Any) -> Any:
     found = product(base, select(near, 2.625, 0.75)) + product(base, ratio(above, below))
     root = math.sqrt(select(near, 1.0, found))
     return select(near, found, select(q < 0.0, -root, root))
+
+
+#: A number of some distribution, made of one word.
+sample: Final[Any] = by_type_of(
+    {
+        Word: lambda kind, word, unit: word,
+        Residue: lambda kind, word, unit: word if word < kind.modulus else 0.0,
+        Uniform: lambda kind, word, unit: minimum((word + unit.offset) * unit.scale, kind.most),
+        Normal: lambda kind, word, unit: normal_quantile(product(word + unit.offset, unit.scale)),
+        Exponential: lambda kind, word, unit: minus_logarithm(product(word + unit.offset, unit.scale)),
+    }
+)
 
 
 class Draws(NamedTuple):

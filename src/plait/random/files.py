@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import one_of
-from plait.formats.atomic import AtomicFile, TextOutput, bad_output, output_errors
+from plait.formats.atomic import TextOutput, array_file
 from plait.random.draws import Generator, whole
 from plait.random.sobol import Sobol
 
@@ -36,8 +36,6 @@ def write_numbers(
     """
     one_of("distribution", distribution, DISTRIBUTIONS)
     whole("count", count, 0, generator.left if isinstance(generator, Sobol) else math.inf)
-    if output is not None and output.suffix.lower() != ".npy":
-        raise bad_output(output, "", "a name that ends in .npy")
     kind = "uint32" if distribution == "raw" else dtype
     shape = (count, generator.dimensions) if isinstance(generator, Sobol) else (count,)
     asked: dict[str, Any] = {"device": device, "threads": threads}
@@ -51,7 +49,7 @@ def write_numbers(
         for first in range(0, count, step or 1):
             part = room if count - first >= step else None
             size = min(step, count - first)
-            yield np.ascontiguousarray(getattr(generator, distribution)(size, out=part, **asked))
+            yield getattr(generator, distribution)(size, out=part, **asked)
 
     if output is None:
         with TextOutput(None) as text:
@@ -60,8 +58,6 @@ def write_numbers(
                 cells = (" ".join(map(str, row)) if shape[1:] else str(row) for row in rows)
                 text.write("".join(f"{cell}\n" for cell in cells).encode())
         return
-    header = {"descr": np.dtype(kind).str, "fortran_order": False, "shape": shape}
-    with AtomicFile(output) as file, output_errors(output):
-        np.lib.format.write_array_header_1_0(file.stream, header)
+    with array_file(output, kind, shape, []) as write:
         for piece in pieces(_PIECE):
-            file.stream.write(piece.data)
+            write(piece)

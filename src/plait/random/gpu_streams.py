@@ -141,20 +141,19 @@ def sobol_batch(batch: Draws, target: CudaTarget) -> Any:
 
 
 @shared
+def _onward(place: Any, words: Any, size: Any) -> Any:
+    """The place so many words further on in a ring of `size`."""
+    found = np.uint32(place + np.uint32(words))
+    return found if found < size else np.uint32(found - size)
+
+
+@shared
 def _next_word(ring: Any, place: Any, thread: Any, size: Any) -> Any:
     """Word `thread` of a round, of which the oldest word is at `place` of a ring of so many."""
     first = np.uint32(place + thread)
-    onward, middle, last = (
-        np.uint32(first + np.uint32(1)),
-        np.uint32(first + np.uint32(MIDDLE)),
-        np.uint32(first + np.uint32(WORDS)),
-    )
-    word = twisted(
-        ring[first],
-        ring[onward if onward < size else np.uint32(onward - size)],
-        ring[middle if middle < size else np.uint32(middle - size)],
-    )
-    ring[last if last < size else np.uint32(last - size)] = word
+    onward, middle = ring[_onward(first, 1, size)], ring[_onward(first, MIDDLE, size)]
+    word = twisted(ring[first], onward, middle)
+    ring[_onward(first, WORDS, size)] = word
     return word
 
 

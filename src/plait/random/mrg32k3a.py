@@ -21,7 +21,6 @@ from plait.random.draws import (
     Generator,
     Modular,
     Residue,
-    Rows,
     Unit,
     matrix_product,
     power,
@@ -35,8 +34,8 @@ _FIRST, _SECOND, _WHOLE = float(FIRST), float(SECOND), 1.5 * 2**52
 _RINGS: Final = Modular(0, 1, FIRST), Modular(0, 1, SECOND)
 #: One step of either half, on the three last values, oldest first.
 _STEPS: Final = (
-    [[0, 1, 0], [0, 0, 1], [FIRST - 810728, 1403580, 0]],
-    [[0, 1, 0], [0, 0, 1], [SECOND - 1370589, 0, 527612]],
+    np.array([[0, 1, 0], [0, 0, 1], [FIRST - 810728, 1403580, 0]], object),
+    np.array([[0, 1, 0], [0, 0, 1], [SECOND - 1370589, 0, 527612]], object),
 )
 #: Words of a lane that are made before they are written one behind the other.
 TILE: Final = 64
@@ -92,7 +91,7 @@ def fill_lanes(lanes: Any, kind: Any, unit: Any, states: Any, steps: int, tile: 
 
 
 @functools.lru_cache(64)
-def _jump(half: int, count: int) -> Rows:
+def _jump(half: int, count: int) -> NDArray[Any]:
     """So many steps of one half."""
     return power(_RINGS[half], _STEPS[half], count)
 
@@ -103,20 +102,17 @@ def states_of(state: Sequence[int], stride: int, count: int) -> NDArray[np.float
     for half, ring in enumerate(_RINGS):
         found = np.array(state[3 * half :][:3], np.uint64)[:, None]
         while found.shape[1] < count:
-            jump = np.array(_jump(half, stride * found.shape[1]), np.uint64)
-            more = (jump[:, :, None] * found % ring.modulus).sum(axis=1) % ring.modulus
-            found = np.hstack([found, more])
+            jump = _jump(half, stride * found.shape[1]).astype(np.uint64)
+            found = np.hstack([found, matrix_product(ring, jump, found)])
         halves.append(found[:, :count])
     return np.concatenate(halves).astype(np.float64)
 
 
 def skipped(state: Sequence[int], count: int) -> tuple[int, ...]:
     """The state so many steps later."""
-    found: list[int] = []
-    for half, ring in enumerate(_RINGS):
-        column = [[value] for value in state[3 * half : 3 * half + 3]]
-        found += [row[0] for row in matrix_product(ring, _jump(half, count), column)]
-    return tuple(found)
+    halves = np.array(state, object).reshape(2, 3, 1)
+    found = [matrix_product(ring, _jump(k, count), halves[k]) for k, ring in enumerate(_RINGS)]
+    return tuple(np.concatenate(found)[:, 0].tolist())
 
 
 def _run(run: Any, batch: Draws, target: Target) -> None:

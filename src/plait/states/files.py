@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,8 @@ from plait.states.decoding import Decoded, decode_each, likelihood_each, paths, 
 from plait.states.graphs import Graph
 from plait.states.models import HiddenMarkovModel
 
+#: Rows of each of some sequences.
+_Rows: TypeAlias = list[list[dict[str, Any]]]
 _FIELDS: Final = {
     "best": [("score", pa.float64()), ("first", pa.int64()), ("last", pa.int64()), ("state", pa.string())],
     "sum": [("log_likelihood", pa.float64())],
@@ -60,7 +62,7 @@ def decode_file(
         if what == "posterior":
             raise InvalidInput("what", found=found, expected="a hidden Markov model (.json)")
     else:
-        answer, found = partial(_of_model, own, what), "a hidden Markov model"
+        answer, found = partial(_of_model, own, what, device, threads), "a hidden Markov model"
     if (beam < math.inf or most is not None) and found != "best with a graph":
         raise InvalidInput("beam, active", found=found, expected="best with a graph, to which they belong")
     fields = _FIELDS["graph" if isinstance(own, Graph) and what == "best" else what]
@@ -69,53 +71,28 @@ def decode_file(
     schema = pa.schema([("sequence_id", pa.string()), *fields])
     facts = {"version": __version__, "model": os.path.realpath(model), "what": what}
     facts |= {"observations": os.path.realpath(observations), "beam": str(beam), "most": str(most)}
-    workers = thread_count() if threads is None else threads
-    sequences = 0
-    with open_table(
-        output, schema, metadata={"plait.decode": json.dumps(facts)}, inputs=[model, observations]
-    ) as writer:
+    told, sequences = {"plait.decode": json.dumps(facts)}, 0
+    with open_table(output, schema, metadata=told, inputs=[model, observations]) as writer:
         for held in _held(observations):
             sequences += len(held)
-            if isinstance(own, HiddenMarkovModel) and what in ("best", "sum"):
-                rows = _of_each(own, what, observations, held, device, threads)
-            else:
-                rows = over_threads(workers, held, partial(_rows, observations, answer))
-            writer.write(pa.RecordBatch.from_pylist([row for some in rows for row in some], schema))
+            names, given = zip(*held, strict=True)
+            try:
+                each = answer(given)
+            except InvalidInput as error:
+                raise _blamed(error, observations, answer, held) from error
+            rows = [{"sequence_id": k, **row} for k, some in zip(names, each, strict=True) for row in some]
+            writer.write(pa.RecordBatch.from_pylist(rows, schema))
     return sequences, writer.rows
 
 
-def _of_each(
-    model: HiddenMarkovModel,
-    what: str,
-    path: object,
-    held: Sequence[tuple[str, Any]],
-    device: str,
-    threads: Any,
-) -> list[list[dict[str, Any]]]:
-    """Rows of the best paths or sums of several sequences."""
-    names, given = zip(*held, strict=True)
-    try:
-        each: Any = decode_each if what == "best" else likelihood_each
-        found = each(model, given, device=device, threads=threads)
-    except InvalidInput as error:
-        # Which one it was is told by looking at each.
-        for one in held if error.what == "observations" else ():
-            _rows(path, lambda own: [{"weights": model.log_weights(own)}], one)
-        raise
-    if what == "sum":
-        return [[{"sequence_id": k, "log_likelihood": float(v)}] for k, v in zip(names, found, strict=True)]
-    return [_stretches(model, name, one) for name, one in zip(names, found, strict=True)]
-
-
-def _rows(path: object, answer: Any, named: tuple[str, Any]) -> list[dict[str, Any]]:
-    try:
-        return [{"sequence_id": named[0], **row} for row in answer(named[1])]
-    except InvalidInput as error:
-        if error.what not in ("observations", "frames"):
-            raise
-        raise FormatError(
-            path, found=f"{error.found} of sequence {named[0]!r}", expected=error.expected
-        ) from error
+def _blamed(error: InvalidInput, path: object, answer: Any, held: Sequence[tuple[str, Any]]) -> Exception:
+    """What is wrong with which of several sequences: told by looking at each."""
+    for name, one in held if error.what in ("observations", "frames") else ():
+        try:
+            answer([one])
+        except InvalidInput as own:
+            return FormatError(path, found=f"{own.found} of sequence {name!r}", expected=own.expected)
+    return error
 
 
 def _held(path: str | os.PathLike[str]) -> Iterator[Sequence[tuple[str, Any]]]:
@@ -129,30 +106,48 @@ def _held(path: str | os.PathLike[str]) -> Iterator[Sequence[tuple[str, Any]]]:
             yield [(block.names[k], block.sequence(k).decode()) for k in part]
 
 
-def _of_graph(graph: Graph, what: str, beam: float, most: int | None, frames: Any) -> list[dict[str, Any]]:
+def _of_graph(graph: Graph, what: str, beam: float, most: int | None, given: Sequence[Any]) -> _Rows:
+    """Rows for a sequence of frames; it comes alone, from an array."""
+    (frames,) = given[:1]
     if isinstance(frames, str) or frames.ndim == 1:
         raise InvalidInput("frames", found="symbols", expected="logarithms (frames, labels) for a graph")
     if what == "sum":
-        return [{"log_likelihood": graph.log_sum(frames)}]
+        return [[{"log_likelihood": graph.log_sum(frames)}]]
     if what == "count":
-        return [{"paths": str(graph.paths(frames))}]
+        return [[{"paths": str(graph.paths(frames))}]]
     found = graph.best_path(frames, beam=beam, most=most)
-    return [{"score": found.score, "labels": found.outputs.tolist()}]
+    return [[{"score": found.score, "labels": found.outputs.tolist()}]]
 
 
-def _of_model(model: HiddenMarkovModel, what: str, observations: Any) -> list[dict[str, Any]]:
-    if what == "count":
-        return [{"paths": str(paths(model, observations)), "best_paths": str(ties(model, observations))}]
-    shares = posterior(model, observations)
+def _of_model(
+    model: HiddenMarkovModel, what: str, device: str, threads: int | None, given: Sequence[Any]
+) -> _Rows:
+    """Rows for each of some sequences."""
+    if what == "best":
+        found = decode_each(model, given, device=device, threads=threads)
+        return [_stretches(model, one) for one in found]
+    if what == "sum":
+        logs = likelihood_each(model, given, device=device, threads=threads)
+        return [[{"log_likelihood": log}] for log in logs.tolist()]
+    one = partial(_counts if what == "count" else _shares, model)
+    return over_threads(thread_count() if threads is None else threads, given, one)
+
+
+def _counts(model: HiddenMarkovModel, given: Any) -> list[dict[str, Any]]:
+    return [{"paths": str(paths(model, given)), "best_paths": str(ties(model, given))}]
+
+
+def _shares(model: HiddenMarkovModel, given: Any) -> list[dict[str, Any]]:
+    shares = posterior(model, given)
     return [
         {"frame": int(t) + 1, "state": model.states[s], "probability": float(shares[t, s])}
         for t, s in np.argwhere(shares >= _LEAST)
     ]
 
 
-def _stretches(model: HiddenMarkovModel, name: str, found: Decoded) -> list[dict[str, Any]]:
+def _stretches(model: HiddenMarkovModel, found: Decoded) -> list[dict[str, Any]]:
     """A row for each stretch of frames in one state."""
-    told = {"sequence_id": name, "score": found.score}
+    told = {"score": found.score}
     if found.score == -math.inf or not found.path.size:
         return [told]
     changes = np.flatnonzero(np.diff(found.path)) + 1
