@@ -242,8 +242,9 @@ def test_plan_covers_all_cells_and_keeps_to_its_limits(
         rows = tile.row_end - tile.row
         assert rows <= max(capacity.warps * capacity.height, side)
         assert tile.cells <= max(CELLS_OF_A_LAUNCH * 132, rows * max(LEAST_COLUMNS, side))
-    if devices > 1 and sizes[1] > 1_000_000:
-        assert len({tile.column for tile in found}) >= devices
+    # Launches follow each other column by column, so that they need not be cut for the sake of others.
+    most = CELLS_OF_A_LAUNCH * 132
+    assert len({tile.column for tile in found}) == 1 or found[0].cells > most // 3
     if devices > 1 and sizes[0] > 1_000_000:
         # Every device has as many of a diagonal as the others.
         assert len({tile.row for tile in found}) % devices == 0

@@ -42,12 +42,12 @@ SIDE = 64
 
 
 class OnTheCpu:
-    """Visits of up to three by two tiles."""
+    """Visits of up to three by two tiles; `ahead`: each begins the one below at once."""
 
     visits = 2
 
-    def __init__(self, steps: TileSteps) -> None:
-        self.steps = steps
+    def __init__(self, steps: TileSteps, ahead: bool) -> None:
+        self.steps, self.ahead = steps, ahead
         self.swept = 0
         self.copier = ThreadPoolExecutor(1, "plait-test-copy")
 
@@ -61,6 +61,12 @@ class OnTheCpu:
         return Grid(region, down, across, cuts(0, down.size - 1, 3), cuts(0, across.size - 1, 2))
 
     def sweep(self, pair: LongPair, visit: Visit) -> NDArray[np.int64]:
+        if self.ahead:
+            if visit.below is not None:
+                visit.below.begin(visit.columns)
+            if visit.above is not None:
+                assert np.array_equal(visit.above.edge, visit.columns)
+                assert visit.above.over.wait(60)
         shape = visit.rows.size - 1, visit.columns.size - 1
         region = Tile(int(visit.rows[0]), int(visit.rows[-1]), int(visit.columns[0]), int(visit.columns[-1]))
         values = np.full(shape, -(2**31))
@@ -87,11 +93,11 @@ class OnTheCpu:
         """Nothing is to be copied."""
 
 
-@pytest.fixture(params=[1, 3])
+@pytest.fixture(params=[(1, False), (3, True)])
 def together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[OnTheCpu]:
     """Long pairs are swept so, and cut again; with one thread, and with some that look ahead."""
-    steps = cpu_steps(request.param)
-    many = OnTheCpu(steps)
+    steps = cpu_steps(request.param[0])
+    many = OnTheCpu(steps, request.param[1])
     monkeypatch.setattr(launches, "cpu_steps", lambda threads: steps._replace(many=many))
     monkeypatch.setattr(whole_pairs, "_TILED_CELLS", 1)
     monkeypatch.setattr(whole_pairs, "_LARGEST_WHOLE", 1)

@@ -78,7 +78,7 @@ def _untangle() -> Arguments:
 def _stripes() -> Arguments:
     one = np.int32(1)
     task = gpu_stripes.Task(_OCTETS, _OCTETS, np.zeros((1, 1), np.int32))
-    sides = gpu_stripes.Sides(_LONG, _LONG, _LONG)
+    sides = gpu_stripes.Sides(_LONG, _LONG, _LONG, _LONG, _LONG)
     edges = np.zeros((1, 1), np.int64)
     kept = gpu_stripes.Kept(edges, edges, np.zeros((1, 1), np.int32))
     free = SaturatingMaxPlus(one, one)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.align import batches, sweeps
+from plait.align import batches, hits, sweeps
 from plait.align.batches import PairBatch, PairSweep, block_query, code_list, reach_of
 from plait.align.database import SequenceDatabase, build_database, pack_sequences
 from plait.align.hits import search
@@ -57,13 +57,40 @@ def found(rows: list[tuple[int, int, int]]) -> Found:
 def test_packed_pieces_are_as_many_for_each_device(tmp_path: Path, columns: int, devices: int) -> None:
     lines = "".join(f">s{k}\n{'ACDEFGHIKL' * (1 + k % 3)}\n" for k in range(12 * BLOCK_LANES))
     packed = database(write(tmp_path / "d.fa", lines))
-    shape = CPU_SHAPE._replace(database_bytes=columns * BLOCK_LANES, devices=devices)
+    shape = CPU_SHAPE._replace(database_bytes=columns * BLOCK_LANES, tasks=devices)
     chunks = list(PackedSource(packed, shape).chunks(make_scoring(None, 11, 1)))
     records = np.concatenate([part.records.ravel() for chunk in chunks for part in chunk.parts])
     assert np.sort(records).tolist() == list(range(12 * BLOCK_LANES))
     assert sum(chunk.residues for chunk in chunks) == packed.residues and chunks[-1].share == 1
     # Blocks are not cut.
     assert len(chunks) % devices == 0 or len(chunks) == packed.blocks
+
+
+@pytest.mark.parametrize("evalue", [10.0, 1e-2, 1e-6, 0.0])
+@pytest.mark.parametrize(("kind", "strand"), [("protein", "given"), ("dna", "both")])
+def test_what_cannot_be_a_hit_is_not_ranked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, strand: Any, evalue: float
+) -> None:
+    """Where the size of all that is searched is known before; the hits are those of FASTA files."""
+    random = np.random.default_rng(2)
+    letters = np.array(list("ACGT" if kind == "dna" else "ARNDCQEGHILKMFPSTWYV"))
+    texts = ["".join(random.choice(letters, size)) for size in random.integers(1, 90, 150)]
+    query = texts[7] + texts[11][:20]
+    path = write(tmp_path / "d.fa", "".join(f">s{k}\n{text}\n" for k, text in enumerate(texts)))
+    floors: list[int] = []
+
+    class Noted(Ranking):
+        def __init__(self, most: int, least: int, tie_rule: Any) -> None:
+            floors.append(least)
+            super().__init__(most, least, tie_rule)
+
+    monkeypatch.setattr(hits, "Ranking", Noted)
+    how: dict[str, Any] = {"kind": kind, "strand": strand, "evalue": evalue, "device": "cpu"}
+    wanted = search({"q": query}, path, **how)
+    assert search({"q": query}, database(path, kind), **how).hits == wanted.hits
+    strands = 2 if strand == "both" else 1
+    assert floors[:strands] == [1] * strands and min(floors[strands:]) > 4
+    assert len(wanted.hits[0]) >= (evalue > 0)
 
 
 class TestRanking:

@@ -150,6 +150,25 @@ def test_evalues_fall_with_the_score_and_never_below_zero() -> None:
     assert (np.diff(evalues[:2000]) < 0).all()
 
 
+@pytest.mark.parametrize("evalue", [0.0, 1e-3, 10.0])
+@pytest.mark.parametrize("query_length", [1, 30, 352, 5_000])
+@pytest.mark.parametrize(
+    "scoring", [("BLOSUM62", 11, 1), (match_mismatch(2, -3), 5, 2), (match_mismatch(1, -3), 5, 2)], ids=str
+)
+def test_lower_scores_have_worse_evalues(
+    scoring: tuple[Any, int, int], query_length: int, evalue: float
+) -> None:
+    found = statistics(*scoring)
+    lengths, database = np.arange(1, 3_000), {"database_residues": 200_000_000, "database_sequences": 570_000}
+    least = found.least_score(evalue, query_length, 2_999, **database)
+    scores = np.arange(max(least - 3, 0), least)
+    assert np.all(found.evalue(scores[:, None], query_length, lengths, **database) > evalue)
+    if evalue:
+        # No more than two bits below what has it.
+        enough = found.evalue(least + np.arange(3 / found.gapped.lambda_), query_length, 2_999, **database)
+        assert enough.min() <= max(evalue, enough[0] / 4)
+
+
 def test_empty_and_tiny_sequences_have_an_evalue() -> None:
     for found in (statistics("BLOSUM62", 11, 1), statistics(match_mismatch(2, -3), 5, 2)):
         values = found.evalue(0, np.array([0, 1, 2, 10]), np.array([0, 1, 2, 10]))

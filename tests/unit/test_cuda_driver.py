@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 
 from plait.devices import driver as cuda_driver
 from plait.devices.driver import probe, usable
+from plait.devices.target import resolve
 
 H200 = ("NVIDIA H200", (9, 0), 132, 150_000_000_000)
 V100 = ("Tesla V100", (7, 0), 80, 16_000_000_000)
@@ -22,6 +25,7 @@ class Driver:
         self.devices = devices
         self.status = status
         self.version = version
+        self.begun: list[int] = []
 
     def cuInit(self, flags: int) -> int:  # noqa: N802
         return self.status
@@ -48,6 +52,10 @@ class Driver:
 
     def cuDeviceGetUuid(self, uuid: Any, device: Any) -> int:  # noqa: N802
         return 0
+
+    def cuDevicePrimaryCtxRetain(self, context: Any, device: Any) -> int:  # noqa: N802
+        self.begun.append(device.value)
+        return self.status
 
     def cuDeviceGetAttribute(self, value: Any, which: int, device: Any) -> int:  # noqa: N802
         _, (major, minor), multiprocessors, _ = self.devices[device.value]
@@ -178,6 +186,25 @@ def test_older_libraries_serve_an_older_driver(install: Installs) -> None:
     assert usable().ok
     install(Driver(H200), cuda_bindings="12.9.4", nvidia_nvvm="13.5.37", nvidia_nvjitlink="13.5.37")
     assert usable().ok
+
+
+@pytest.mark.parametrize("status", [0, 999])
+def test_devices_that_are_named_begin_once(
+    status: int, install: Installs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Driver(H200, H200)
+    install(driver)
+    monkeypatch.setattr(cuda_driver, "_begin", cuda_driver._begin.__wrapped__)
+    assert resolve("auto").name == "cuda:0"
+    assert not driver.begun
+    driver.status = status
+    monkeypatch.setattr(cuda_driver, "_begin", functools.cache(cuda_driver._begin))
+    for name in ("cuda:all", "cuda"):
+        resolve(name)
+    for thread in threading.enumerate():
+        if thread.name == "plait-begin":
+            thread.join()
+    assert sorted(driver.begun) == [0, 1]
 
 
 def test_a_fork_asks_again(install: Installs, monkeypatch: pytest.MonkeyPatch) -> None:

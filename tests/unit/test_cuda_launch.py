@@ -106,3 +106,43 @@ def test_arrays_of_the_host_are_left_to_the_compiler() -> None:
     array = np.zeros(2)
     assert cuda._on_host((1, Pair(2, array)))
     assert not cuda._on_host((1, Pair(2, Held(array, 1))))
+
+
+def test_other_devices_take_what_the_first_has_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once each, and again for more shared memory."""
+    current, done = [0], list[Any]()
+
+    class Dispatcher:
+        def __init__(self) -> None:
+            code = SimpleNamespace(get_cufunc=self.load)
+            made = SimpleNamespace(argument_types=(typeof(1),), _codelibrary=code)
+            self.overloads = {(typeof(1),): made}
+            self.typeof_pyval = typeof
+
+        def load(self) -> Any:
+            done.append(("loaded", current[0]))
+            return SimpleNamespace(handle=current[0], device=SimpleNamespace(id=current[0]))
+
+        def __getitem__(self, shape: Any) -> Callable[..., None]:
+            return lambda *arguments: done.append(("compiled", *shape, *arguments))
+
+    kernel = cuda.CudaKernel(lambda number: None, None, {})
+    driver, dispatcher = Driver(), Dispatcher()
+    monkeypatch.setattr(cuda, "load_driver", lambda: driver)
+    monkeypatch.setattr(cuda, "SIMULATED", False)
+    device = SimpleNamespace(get_current_device=lambda: SimpleNamespace(id=current[0]))
+    monkeypatch.setattr(cuda, "cuda", device)
+    monkeypatch.setattr(kernel, "_dispatcher", lambda arguments: dispatcher)
+    monkeypatch.setattr(kernel, "_ask_for_shared", lambda made, shared: done.append(("asked", shared)))
+    kernel.launch(2, 32, 7)
+    assert done == [("compiled", 2, 32, 0, 0, 7)]
+    done.clear()
+    for number in (1, 0, 1, 0):
+        current[0] = number
+        kernel.launch(3, 64, 9)
+        assert driver.handles[0] == (number or None) and struct.unpack("q", driver.words) == (9,)
+    assert done == [("loaded", 1), ("loaded", 0)]
+    done.clear()
+    for _ in range(2):
+        kernel.launch(3, 64, 9, shared=60 << 10)
+    assert done == [("asked", 60 << 10), ("loaded", 0)] and driver.shape[-1] == 60 << 10

@@ -41,7 +41,16 @@ from plait.dp.pairs.launches import (
     LONG_SCORE,
     PAIR_LIST,
 )
-from plait.dp.pairs.lists import FreeEnds, ListBatch, PairList, PairResults, choice_bytes, make_setup
+from plait.dp.pairs.lists import (
+    FreeEnds,
+    ListBatch,
+    PairList,
+    PairResults,
+    choice_bytes,
+    few_letters,
+    looked_up,
+    make_setup,
+)
 from plait.dp.pairs.paths import Paths
 from plait.dp.pairs.tiles import CHOICES_OF_A_TILE, LongPair
 from plait.dp.pairs.traceback import Costs
@@ -193,11 +202,12 @@ def block_query(
     `columns` has the index into the matrix for each code of the targets; by default they are such indices
     themselves. Codes that the matrix lacks must not occur.
     """
-    letters, rows = np.unique(query, return_inverse=True)
+    letters, place = few_letters(query)
     scores = scoring.matrix.scores[letters]
     if columns is not None:
         scores = scores[:, np.where(columns == NO_CODE, 0, columns)]
-    return BlockQuery(rows.astype(np.int64), scores, scoring.gap_open, scoring.gap_extend, free)
+    rows = looked_up(query, place).astype(np.int64)
+    return BlockQuery(rows, scores, scoring.gap_open, scoring.gap_extend, free)
 
 
 def _stretches(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:

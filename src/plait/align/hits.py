@@ -35,6 +35,7 @@ from plait.align.sweeps import (
     DatabaseFiles,
     Entry,
     Found,
+    PackedSource,
     Ranking,
     SearchQuery,
     Source,
@@ -219,6 +220,7 @@ class SearchRun:
         self.notes = () if self.statistics else (f"no E-values: {lacking}",)
         self.cells = 0
         self._columns = matrix_columns(self.scoring, self.source.kind)
+        self._floors: dict[tuple[int, float | None], int] = {}
         #: What every hit scores, at the least.
         self._least = settings.min_score if settings.min_score is not None else 1 if free.local else -_FAR
 
@@ -275,7 +277,7 @@ class SearchRun:
         forms = 6 if settings.translate else 2 if settings.strand == "both" else 1
         for strands in reader.batches(queries, max(_RANKED // (forms * settings.top), 1)):
             swept = list(chain.from_iterable(strands))
-            rankings = [Ranking(settings.top, self._least, self._tie_rule(own)) for own in swept]
+            rankings = [Ranking(settings.top, self._floor(own), self._tie_rule(own)) for own in swept]
             told = None if report is None else _by_query(report, first, len(swept) // max(len(strands), 1))
             how = {"threads": self._threads, "swept": self.cells}
             self.cells = sweep_all(
@@ -290,6 +292,26 @@ class SearchRun:
                 pairs = chain.from_iterable(islice(hits, len(own.found.records)))
                 yield QueryHits(own.strands[0], pairs)
 
+    def _floor(self, query: SearchQuery) -> int:
+        """What every hit of a query scores, at the least, as far as that is known before all is read."""
+        settings, source = self.settings, self.source
+        statistics = self._statistics_of(query)
+        lowered = settings.translate or settings.composition
+        if statistics is None or settings.evalue is None or lowered or not isinstance(source, PackedSource):
+            return self._least
+        if not source.residues or not query.codes.size:
+            return self._least
+        known = {"database_residues": source.residues, "database_sequences": source.sequences}
+        if (query.codes.size, query.k) not in self._floors:
+            found = statistics.least_score(settings.evalue, query.codes.size, source.longest, **known)
+            self._floors[query.codes.size, query.k] = max(found, self._least)
+        return self._floors[query.codes.size, query.k]
+
+    def _statistics_of(self, query: SearchQuery) -> KarlinAltschul | None:
+        if self.statistics is None or query.k is None:
+            return self.statistics
+        return replace(self.statistics, gapped=replace(self.statistics.gapped, k=query.k))
+
     def _tie_rule(self, query: SearchQuery) -> Callable[..., NDArray[np.float64]]:
         """Sorts equal scores by E-value; that of a database of one residue sorts like that of any other."""
         statistics, size = self.statistics, query.codes.size
@@ -301,14 +323,12 @@ class SearchRun:
         found, turned = best[0], np.zeros(len(best[0].records), np.int64)
         if len(strands) > 1:
             found, turned = self._better(strands[0], best)
-        if self.statistics is None or not len(found.records):
+        statistics = self._statistics_of(strands[0])
+        if statistics is None or not len(found.records):
             return _Ranked(strands, turned, found, None, None)
         if self.settings.composition:
             return self._adjusted(strands, turned, found)
         sizes = np.array([query.codes.size for query in strands])[turned]
-        statistics = self.statistics
-        if strands[0].k is not None:
-            statistics = replace(statistics, gapped=replace(statistics.gapped, k=strands[0].k))
         evalues = self._evalues(found.scores, sizes, found.lengths, statistics)
         if self.settings.evalue is not None:
             good = np.flatnonzero(evalues <= self.settings.evalue)

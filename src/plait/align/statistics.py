@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -106,6 +107,24 @@ class KarlinAltschul:
             whole = np.full_like(m, database_residues), np.full_like(m, database_sequences)
             space = _search_space(self.gapped, m, *whole)
         return space * np.exp(math.log(self.gapped.k) - self.gapped.lambda_ * y)
+
+    def least_score(self, evalue: float, query_length: int, longest: int, **database: int) -> int:
+        """A score that an alignment of such an E-value, or a better one, has at the least.
+
+        Targets have up to `longest` residues; `database` is as for `evalue`. That falls with the score. As
+        there are more places in a longer target, it is at least that of a shorter one times the ratio of
+        their lengths: some lengths tell enough of those between.
+        """
+        lengths = [1]
+        while lengths[-1] <= longest:
+            lengths.append(max(lengths[-1] * 5 // 4, lengths[-1] + 1))
+        shorter, longer = np.array(lengths[:-1]), np.array(lengths[1:])
+
+        def enough(score: int) -> bool:
+            found = self.evalue(score, query_length, shorter, **database)
+            return bool((found * shorter / longer).min() <= evalue)
+
+        return bisect_left(range(1 << 10), True, key=enough)
 
     def _pair_area(
         self, y: NDArray[np.float64], m: NDArray[np.float64], n: NDArray[np.float64]

@@ -212,6 +212,7 @@ class PackedSource:
         self.paths: tuple[str, ...] = () if path is None else (path,)
         self.sequences = len(database)
         self.residues = database.residues
+        self.longest = database.longest
 
     def chunks(self, scoring: Scoring) -> Iterator[TargetChunk]:
         """All of it, piece by piece."""
@@ -219,8 +220,8 @@ class PackedSource:
         missing = matrix_columns(scoring, self.kind) == NO_CODE
         first_columns = database.first_columns
         done, first = 0, 0
-        columns, devices = int(first_columns[-1]), self._shape.devices
-        pieces = -(-columns * BLOCK_LANES // (self._shape.database_bytes * devices)) * devices
+        columns, tasks = int(first_columns[-1]), self._shape.tasks or 1
+        pieces = -(-columns * BLOCK_LANES // (self._shape.database_bytes * tasks)) * tasks
         step = -(-columns // max(pieces, 1))
         while first < database.blocks:
             most = first_columns[first] + step

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
@@ -23,7 +25,7 @@ from plait.cli.options import (
     options_of,
     say,
 )
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, PlaitError
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural
 
@@ -88,6 +90,8 @@ def search(
     """
     if not database:
         raise InvalidInput("database", found="none", expected="a packed database, or FASTA files")
+    if settings.device.startswith("cuda"):
+        Thread(target=_begin, args=(settings.device,)).start()
     from plait.align.hits import search_files
 
     start = work_time()
@@ -104,6 +108,14 @@ def search(
     for note in done.notes:
         say(note)
     say(_summary(done, work_time() - start))
+
+
+def _begin(device: str) -> None:
+    """Have a device start while everything else is loaded; what is wrong with it is told later."""
+    from plait.devices.target import resolve
+
+    with suppress(PlaitError):
+        resolve(device)
 
 
 def _summary(done: SearchSummary, seconds: float) -> str:

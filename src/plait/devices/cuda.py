@@ -45,8 +45,9 @@ _SHARED_UNASKED = 48 << 10
 Examples = Callable[[], list[tuple[Any, ...]]]
 
 
-#: One first launch at a time.
+#: One first launch at a time; on each device, one kernel is loaded at a time.
 _LAUNCHING = threading.RLock()
+_LOADING: dict[int, threading.Lock] = {}
 
 
 class _Loaded:
@@ -137,6 +138,8 @@ class CudaKernel:
         self.options = options
         self._lock = threading.Lock()
         self._dispatchers: dict[Any, Any] = {}
+        #: What was compiled for arguments, and what of it is loaded into devices.
+        self._made: dict[Any, Any] = {}
         self._loaded: dict[Any, _Loaded] = {}
 
     def _dispatcher(self, arguments: tuple[Any, ...]) -> Any:
@@ -186,23 +189,41 @@ class CudaKernel:
         if loaded is not None and shared <= loaded.shared:
             loaded.launch(blocks, threads, arguments, stream, shared)
             return
-        dispatcher = self._dispatcher(arguments)
-        # numba-cuda compiles a kernel, and loads it into a device, twice at once where two threads meet; the
-        # simulator has one configuration of a kernel for all of them.
-        with _LAUNCHING:
-            configured = dispatcher[blocks, threads, stream, shared]
-            if shared > _SHARED_UNASKED and not SIMULATED:
-                self._ask_for_shared(arguments, shared)
-            configured(*arguments)
-            if place is not None and not _on_host(arguments):
-                made = dispatcher.overloads[tuple(map(dispatcher.typeof_pyval, arguments))]
-                self._loaded[place] = _Loaded(made, max(shared, _SHARED_UNASKED))
+        made = self._made.get(place[1]) if place else None
+        if made is None or place is None:
+            # numba-cuda compiles a kernel, and loads it into a device, twice at once where two threads meet;
+            # the simulator has one configuration of a kernel for all of them.
+            with _LAUNCHING:
+                made = self._made.get(place[1]) if place else None
+                if made is None or place is None:
+                    self._launch_first(blocks, threads, arguments, stream, shared, place)
+                    return
+        with _LOADING.setdefault(place[0], threading.Lock()):
+            loaded = self._loaded.get(place)
+            if loaded is None or shared > loaded.shared:
+                if shared > _SHARED_UNASKED:
+                    self._ask_for_shared(made, shared)
+                loaded = self._loaded[place] = _Loaded(made, max(shared, _SHARED_UNASKED))
+        loaded.launch(blocks, threads, arguments, stream, shared)
 
-    def _ask_for_shared(self, arguments: tuple[Any, ...], shared: int) -> None:
+    def _launch_first(
+        self, blocks: Any, threads: Any, arguments: tuple[Any, ...], stream: Any, shared: int, place: Any
+    ) -> None:
+        """Compile the kernel, or load it from where it is kept, and have numba-cuda start it."""
+        dispatcher = self._dispatcher(arguments)
+        configured = dispatcher[blocks, threads, stream, shared]
+        if shared > _SHARED_UNASKED and not SIMULATED:
+            self._ask_for_shared(dispatcher._compile_for_args(*arguments), shared)
+        configured(*arguments)
+        if place is not None and not _on_host(arguments):
+            kinds = tuple(map(dispatcher.typeof_pyval, arguments))
+            self._made[place[1]] = dispatcher.overloads[kinds]
+
+    def _ask_for_shared(self, kernel: Any, shared: int) -> None:
         """Let the kernel have more shared memory than every kernel may."""
         from cuda.bindings import driver
 
-        function = self._dispatcher(arguments)._compile_for_args(*arguments)._codelibrary.get_cufunc()
+        function = kernel._codelibrary.get_cufunc()
         attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         (status,) = driver.cuKernelSetAttribute(attribute, shared, function.handle, function.device.id)
         if status != driver.CUresult.CUDA_SUCCESS:

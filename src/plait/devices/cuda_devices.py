@@ -332,6 +332,15 @@ class SlotArrays(Slot):
             to.copy_to_device(np.ascontiguousarray(values), stream=self.stream)
         return to
 
+    def all_ones(self, name: str, size: int) -> Any:
+        """A device array of int64 of which all bits are set."""
+        to = self.room(name, size, np.int64)
+        if SIMULATED:
+            to[:] = -1
+        else:
+            cuda.cudadrv.driver.device_memset(to, 255, to.nbytes, stream=self.stream)
+        return to
+
     def stage(self, values: NDArray[np.uint8], number: int) -> Any:
         """A device array with many values, which the device reads on its own from a copy in pinned memory.
 

@@ -30,7 +30,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from plait.devices.driver import DriverFacts, device_problem, probe, usable
+from plait.devices.driver import DriverFacts, begin, device_problem, probe, usable
 from plait.errors import InvalidInput, TargetUnavailable
 from plait.settings import thread_count
 
@@ -194,6 +194,8 @@ def resolve(device: str, threads: int | None = None) -> Target:
     if device == "cpu" or (device == "auto" and (_simulated() or not usable().ok)):
         return CpuTarget(threads)
     numbers = _cuda_devices(device)
+    if device != "auto":
+        begin(numbers)
     from plait.devices.cuda_target import CudaTarget
 
     return CudaTarget(numbers, threads, sparing=device == "auto")

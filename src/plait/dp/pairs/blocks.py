@@ -477,9 +477,9 @@ class SweepShape(NamedTuple):
     `tasks` run at a time (None: one a thread), `waiting` more wait for each. A task has at most `queries`
     queries (a target that has targets sent to it wants many), and cells enough to make its preparation small,
     few enough to stop soon. `database_bytes` are bytes of FASTA text, and of packed columns, in a piece of
-    the database; what is packed is cut into a multiple of `devices` pieces. From `alone` residues on, a
-    target much longer than its neighbours is swept on its own: `stretches` of it are cut up at a time, into
-    pieces of at most `piece_blocks` blocks.
+    the database; what is packed is cut into a multiple of `tasks` pieces, so that all end together. From
+    `alone` residues on, a target much longer than its neighbours is swept on its own: `stretches` of it are
+    cut up at a time, into pieces of at most `piece_blocks` blocks.
     """
 
     tasks: int | None
@@ -488,7 +488,6 @@ class SweepShape(NamedTuple):
     least_cells: int
     most_cells: int
     database_bytes: int
-    devices: int
     alone: int
     stretches: int
     piece_blocks: int
@@ -502,7 +501,6 @@ CPU_SHAPE: Final = SweepShape(
     least_cells=1 << 22,
     most_cells=1 << 29,
     database_bytes=1 << 23,
-    devices=1,
     alone=0,
     stretches=1,
     piece_blocks=1,
@@ -522,8 +520,7 @@ def sweep_shape(target: Target) -> SweepShape:
         queries=256,
         least_cells=1 << 42,
         most_cells=1 << 42,
-        database_bytes=1 << 24,
-        devices=devices,
+        database_bytes=1 << 25,
         alone=1 << 20,
         stretches=8,
         piece_blocks=64,

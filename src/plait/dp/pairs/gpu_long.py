@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -22,7 +24,8 @@ from plait.dp.pairs.gaps import AffineGap, LinearGap
 from plait.dp.pairs.gpu_stripes import MARKS, MOST_COST, Anywhere, AtEdges, NarrowScores, WideScores
 from plait.dp.pairs.kbest import BestPath, KBest, k_best
 from plait.dp.pairs.launches import cpu_steps, on_long_pair
-from plait.dp.pairs.tiles import Grid, LongPair, Tile, TileSteps, Visit, align_long, cuts, score_long
+from plait.dp.pairs.lists import few_letters, looked_up
+from plait.dp.pairs.tiles import Below, Grid, LongPair, Tile, TileSteps, Visit, align_long, cuts, score_long
 from plait.dp.pairs.traceback import Costs
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
 
@@ -41,9 +44,6 @@ _SIDE_BY_ROOT = 16
 _TILES_A_WANTED = 20
 #: Cells of a launch for each multiprocessor: about two seconds, so that a run can be stopped.
 CELLS_OF_A_LAUNCH = 1 << 35
-#: Launches side by side for each device; several wait for each other's edges at the beginning and the end.
-_LAUNCHES_OF_ONE = 3
-_LAUNCHES_OF_SEVERAL = 6
 
 
 class Capacity(NamedTuple):
@@ -58,11 +58,6 @@ class Capacity(NamedTuple):
     warps: int
     memory: int
     height: int
-
-    @property
-    def across(self) -> int:
-        """Launches side by side."""
-        return self.devices * (_LAUNCHES_OF_ONE if self.devices == 1 else _LAUNCHES_OF_SEVERAL)
 
     def launches_down(self, rows: int) -> int:
         """Launches below one another: every device has as many of a diagonal as the others."""
@@ -88,25 +83,14 @@ def _side_of_launches(rows: int, side: int, capacity: Capacity) -> int:
     return max(side, _round_up(-(-rows // tiles), capacity.height))
 
 
-def _across(rows: int, columns: int, side: int, limit: int, capacity: Capacity) -> int:
-    """Columns of tiles: fewer than rows where several devices would have nothing to do."""
-    if capacity.devices == 1:
-        return side
-    narrow = max(_round_up(-(-columns // capacity.across), capacity.height), LEAST_TILE)
-    kept = 8 * (-(-rows // side) * columns + -(-columns // narrow) * rows)
-    return narrow if narrow < side and kept <= limit else side
-
-
-def _launch_size(rows: int, columns: int, side: int, capacity: Capacity) -> tuple[int, int]:
-    """Most rows and columns of a launch."""
+def _launch_size(rows: int, side: int, kept: int, capacity: Capacity) -> tuple[int, int]:
+    """Most rows and columns of a launch; `kept` is bytes of each column of an edge of tiles."""
     height = capacity.height
     most_rows = max(capacity.warps * height // side * side, side)
     down = min(rows, most_rows)
-    across = min(columns, CELLS_OF_A_LAUNCH * capacity.multiprocessors // down)
-    # Edges of the launch, and 16 bytes for each row of a tile and each of its columns.
-    across = min(across, max(capacity.memory - 64 * down, 0) // (16 * down // side + 64))
-    # While one ends, with fewer and fewer stripes, another one begins.
-    across = min(across, columns // capacity.across)
+    across = CELLS_OF_A_LAUNCH * capacity.multiprocessors // down
+    # Edges of the launch, and those of tiles, twice.
+    across = min(across, max(capacity.memory - 64 * down, 0) // (2 * kept * down // side + 64))
     return most_rows, max(across, LEAST_COLUMNS)
 
 
@@ -119,7 +103,7 @@ def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity, wanted: i
     """
     rows, columns = region.row_end - region.row, region.column_end - region.column
     height = capacity.height
-    side = across = height
+    side = height
     if checkpoint_limit:
         side = LEAST_TILE
         if 16 * rows * columns // side > _FEW_BYTES:
@@ -130,13 +114,12 @@ def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity, wanted: i
         side = _side_of_launches(rows, side, capacity)
         # A region that is cut to be walked through must come out in smaller pieces.
         side = min(side, max(height, _round_up(-(-max(rows, columns) // 2), height)))
-        across = _across(rows, columns, side, checkpoint_limit, capacity)
-    most_rows, most_columns = _launch_size(rows, columns, side, capacity)
+    most_rows, most_columns = _launch_size(rows, side, 8 if checkpoint_limit else 0, capacity)
     tile_rows = cuts(region.row, region.row_end, side)
-    tile_columns = cuts(region.column, region.column_end, across)
+    tile_columns = cuts(region.column, region.column_end, side)
     down = capacity.launches_down(rows) if rows > most_rows else 1
     visit_rows = _even_parts(tile_rows.size - 1, most_rows // side, down)
-    visit_columns = _even_parts(tile_columns.size - 1, most_columns // across)
+    visit_columns = _even_parts(tile_columns.size - 1, most_columns // side)
     if not checkpoint_limit:
         tile_rows, tile_columns = tile_rows[visit_rows], tile_columns[visit_columns]
         visit_rows, visit_columns = np.arange(tile_rows.size), np.arange(tile_columns.size)
@@ -153,9 +136,11 @@ _SHARED = 200 << 10
 _MOST_PROFILE = 46 << 10
 #: Bytes of shared memory of a stripe, besides the profile.
 _RINGS = 2048
-#: Launches under way on a device: while one ends, with fewer and fewer stripes, another begins. The simulator
-#: runs one at a time.
+#: Launches under way on a device: while one ends, with fewer and fewer stripes, another is in full swing. The
+#: simulator runs one at a time.
 _LAUNCHES = 1 if SIMULATED else 2
+#: Seconds between looks at what a launch has done.
+_PAUSE = 0.0005
 #: Least cells of a region that is worth a launch.
 _LEAST_CELLS = 1 << 22
 
@@ -172,20 +157,13 @@ def _marked(h: NDArray[np.int32], f: NDArray[np.int32]) -> NDArray[np.int64]:
     return _together(h, ((f - h) & 0x3FFFF) | np.int32(-1 << 18))
 
 
-def _numbered(codes: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The codes that occur, and the place of each residue's among them."""
-    present = np.flatnonzero(np.bincount(codes, minlength=256))
-    place = np.zeros(256, np.uint8)
-    place[present] = np.arange(present.size)
-    return present, place[codes]
-
-
 class _Coded:
     """A pair with its letters numbered from 0, as the kernel takes it."""
 
     def __init__(self, costs: Costs) -> None:
         self.costs = costs
-        (own, self.query), (other, self.target) = _numbered(costs.query), _numbered(costs.target)
+        (own, own_place), (other, other_place) = few_letters(costs.query), few_letters(costs.target)
+        self.query, self.target = looked_up(costs.query, own_place), looked_up(costs.target, other_place)
         self.nobody = own.size
         self.scores = np.full((other.size, own.size + 1), _NEVER, np.int32)
         self.scores[:, :-1] = np.asarray(costs.matrix)[np.ix_(own, other)].T
@@ -254,11 +232,22 @@ def _kept(device: _Device, name: str, count: int, size: int) -> Any:
     return device.arrays.room(f"kept {name} {device.turn}", (count, size), np.int64)
 
 
-class _Memory:
-    """What a launch has on the device."""
+def _mapped(edge: NDArray[np.int64] | None, else_row: Any) -> Any:
+    """Pinned memory of the host as the current device sees it; no part of a row if there is none."""
+    if edge is None or SIMULATED:
+        return else_row[:0] if edge is None else edge
+    facts = {"shape": edge.shape, "strides": None, "typestr": edge.dtype.str, "version": 3}
+    return cuda.from_cuda_array_interface(facts | {"data": (edge.ctypes.data, False)}, owner=edge)
 
-    def __init__(self, coded: _Coded, visit: Visit, device: _Device) -> None:
-        self.visit, self.stream = visit, device.stream
+
+class _Memory:
+    """What a launch has on the device.
+
+    `below`, pinned memory, is for the lower edge: it is marked column by column, for the visit below.
+    """
+
+    def __init__(self, coded: _Coded, visit: Visit, device: _Device, below: NDArray[np.int64] | None) -> None:
+        self.visit, self.stream, self.below = visit, device.stream, below
         upload, room = device.arrays.upload, device.arrays.room
         tile = Tile(int(visit.rows[0]), int(visit.rows[-1]), int(visit.columns[0]), int(visit.columns[-1]))
         rows, columns = tile.row_end - tile.row, tile.column_end - tile.column
@@ -273,8 +262,14 @@ class _Memory:
         self.task = kernel.Task(
             upload("query", query), upload("target", target), upload("scores", coded.scores)
         )
+        if visit.above is None:
+            row = above = upload("row", _marked(edges.row_h, edges.row_f))
+        else:
+            row, above = device.arrays.all_ones("row", columns), _mapped(visit.above.edge, None)
         self.sides = kernel.Sides(
-            upload("row", _marked(edges.row_h, edges.row_f)),
+            above,
+            row,
+            _mapped(below, row),
             upload("left", left),
             room("right", query.size, np.int64),
         )
@@ -298,6 +293,8 @@ class _Memory:
         """Change upper and left edge to lower and right edge; first waits for the launch."""
         edges = self.visit.edges
         row = self._from(self.sides.row).view(np.int32).reshape(-1, 2)
+        if self.visit.above is not None:
+            self.visit.above.over.wait()
         right = self._from(self.sides.right).view(np.int32).reshape(-1, 2)[: edges.column_h.size]
         edges.row_h[:], edges.row_f[:] = row[:, 0], row[:, 0] + ((row[:, 1] << 14) >> 14)
         edges.column_h[:], edges.column_e[:] = right[:, 0], right[:, 1]
@@ -333,6 +330,7 @@ class GpuTiles:
             self._free.put(device)
         self._lock = threading.Lock()
         self._last: _Coded | None = None
+        self._edges: SimpleQueue[NDArray[np.int64]] = SimpleQueue()
 
     def serves(self, pair: LongPair, region: Tile) -> bool:
         """Whether the kernel can hold the scores, and a region has cells enough."""
@@ -355,9 +353,31 @@ class GpuTiles:
         device = self._free.get()
         try:
             with on_device(device.facts.number):
-                return _sweep(pair, coded, visit, device)
+                memory = _Memory(coded, visit, device, self._edge(visit))
+                found = _sweep(pair, coded, memory, device)
+                if visit.above is not None:
+                    edge, visit.above.edge = visit.above.edge, None
+                    self._edges.put(edge)
+                return found
+        except BaseException:
+            if visit.below is not None and visit.below.edge is not None:
+                # The launch below must not wait for ever.
+                visit.below.edge[:] = -1
+            raise
         finally:
             self._free.put(device)
+
+    def _edge(self, visit: Visit) -> NDArray[np.int64] | None:
+        """Memory for the lower edge of a visit that is not of the last row; nothing in it is marked."""
+        if visit.below is None:
+            return None
+        edge, columns = np.zeros(0, np.int64), int(visit.columns[-1] - visit.columns[0])
+        with contextlib.suppress(Empty):
+            edge = self._edges.get_nowait()
+        if edge.size < columns:
+            edge = cuda.pinned_array(columns, np.int64)
+        edge[:] = 0
+        return edge
 
     def _code(self, costs: Costs) -> _Coded:
         with self._lock:
@@ -366,14 +386,27 @@ class GpuTiles:
             return self._last
 
 
-def _sweep(pair: LongPair, coded: _Coded, visit: Visit, device: _Device) -> NDArray[np.int64]:
+def _sweep(pair: LongPair, coded: _Coded, memory: _Memory, device: _Device) -> NDArray[np.int64]:
     """Sweep tiles on the current device."""
-    memory = _Memory(coded, visit, device)
+    visit = memory.visit
+    if visit.above is not None:
+        _wait_for(visit.above)
     _launch(pair, coded, memory, device)
+    if visit.below is not None:
+        visit.below.begin(memory.below)
     memory.fetch_edges()
     if visit.kept is not None:
         visit.copies.append(device.keep(memory))
     return memory.fetch_best()
+
+
+def _wait_for(above: Below) -> None:
+    """Wait for the first columns from above: the launch above has its place on its device then.
+
+    Launches wait for each other without the host, so what is waited for must be running.
+    """
+    while above.edge[0] >> 50 != -1:
+        time.sleep(_PAUSE)
 
 
 def _launch(pair: LongPair, coded: _Coded, memory: _Memory, device: _Device) -> None:

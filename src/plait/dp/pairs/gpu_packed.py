@@ -672,6 +672,7 @@ class PackedTargets:
         bases[1:] += GAP
         self.bases = bases
         self.residues = int(offsets[-1] - offsets[0])
+        self.warps = warps_of(multiprocessors())
         self.columns = int(bases[-1]) + GAP
         # Places in letters and in the rows between stripes have 32 bits.
         if self.columns * 8 >= 1 << 32:
@@ -777,12 +778,11 @@ def cleared(out: Any, targets: PackedTargets) -> Any:
 
 
 def shape_for(query: PackedQuery, targets: PackedTargets, together: int = 1) -> Shape:
-    """How `packed_scores` spreads one of some queries over the threads of the current device."""
-    warps = warps_of(multiprocessors())
+    """How `packed_scores` spreads one of some queries over the threads of the device."""
     longest = int(targets.lengths[0]) if targets.size else 0
     # Queries of one length seldom have the same span; to choose takes as long as a launch.
     span = None if query.span is None else -(-query.span // _SPANS) * _SPANS
-    return shape_of(query.codes.size, targets.size, targets.residues, warps, longest, span, together)
+    return shape_of(query.codes.size, targets.size, targets.residues, targets.warps, longest, span, together)
 
 
 def scores_in_shape(

@@ -62,7 +62,7 @@ _SLOTS = 3
 #: Share of the free memory that is used: the rest is for kernels and what the driver needs.
 _USED = 0.8
 #: Bytes of a part that are sent at a time; there is room for two.
-_PIECE = 1 << 24
+_PIECE = 1 << 22
 #: Residues of a part at the most: enough to keep a device busy, and the host is done with it soon.
 _RESIDUES = 1 << 26
 #: Bytes for each target besides its residues: start, length, number, scores.

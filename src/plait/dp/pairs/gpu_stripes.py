@@ -211,39 +211,55 @@ def write_word(words: Any, at: Any, value: Any) -> None:
     words[at] = value
 
 
+def write_far(words: Any, at: Any, value: Any) -> None:
+    """The same, where another device reads it."""
+    words[at] = value
+
+
 def _address(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
     view = context.make_array(kind)(context, builder, array)
     return builder.ptrtoint(builder.gep(view.data, [at]), _jit.ir.IntType(64))
 
 
-def _instructions() -> tuple[Any, Any]:
+def _loading() -> Any:
     word = _jit.ir.IntType(64)
 
     def load(typing_context: Any, words: Any, at: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             address = _address(context, builder, signature.args[0], *args)
             kind = _jit.ir.FunctionType(word, [word])
-            return builder.asm(kind, "ld.relaxed.gpu.b64 $0,[$1];", "=l,l", [address], True)
+            return builder.asm(kind, "ld.relaxed.sys.b64 $0,[$1];", "=l,l", [address], True)
 
         return _jit.types.int64(words, _jit.types.int64), generate
+
+    return _jit.intrinsic(load)
+
+
+def _storing(scope: str) -> Any:
+    word = _jit.ir.IntType(64)
 
     def store(typing_context: Any, words: Any, at: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             address = _address(context, builder, signature.args[0], *args[:2])
             kind = _jit.ir.FunctionType(_jit.ir.VoidType(), [word, word])
-            builder.asm(kind, "st.relaxed.gpu.b64 [$0],$1;", "l,l", [address, args[2]], True)
+            builder.asm(kind, f"st.relaxed.{scope}.b64 [$0],$1;", "l,l", [address, args[2]], True)
             return context.get_dummy_value()
 
         return _jit.types.void(words, _jit.types.int64, _jit.types.int64), generate
 
-    return _jit.intrinsic(load), _jit.intrinsic(store)
+    return _jit.intrinsic(store)
 
 
 if not SIMULATED:
-    _load, _store = _instructions()
+    _load, _store, _store_far = _loading(), _storing("gpu"), _storing("sys")
     _jit.specialise(read_word, lambda words, at: lambda words, at: _load(words, at), target="cuda")
     _jit.specialise(
         write_word, lambda words, at, value: lambda words, at, value: _store(words, at, value), target="cuda"
+    )
+    _jit.specialise(
+        write_far,
+        lambda words, at, value: lambda words, at, value: _store_far(words, at, value),
+        target="cuda",
     )
 
 
@@ -272,11 +288,16 @@ class Task(NamedTuple):
 class Sides(NamedTuple):
     """Values at the sides of the region: two numbers of 32 bits in each of 64, ``h`` the lower one.
 
-    `row` is ``h`` and ``f`` above, marked with -1 (`with_mark`), and becomes that of the last row, marked
-    with the last stripe. `left` and `right` are ``h`` and ``e``; `left` is padded as the query is.
+    `above` is ``h`` and ``f`` above, marked with -1 (`with_mark`) as soon as they are there. `row` is for
+    those between stripes, all marked with -1 before, and becomes that of the last row, marked with the last
+    stripe; the same as `above` if that is there from the beginning. `below` is the last row again, marked
+    with -1 for another launch, or empty. `left` and `right` are ``h`` and ``e``; `left` is padded as the
+    query is.
     """
 
+    above: Any
     row: Any
+    below: Any
     left: Any
     right: Any
 
@@ -358,7 +379,7 @@ def _visit_rows(extent: Any, step: Any, memory: Any, place: Any, state: Any, ent
 
 
 @shared
-def _fetch(step: Any, task: Any, sides: Any, memory: Any, place: Any, mark: Any, ahead: Any) -> Any:
+def _fetch(step: Any, task: Any, row: Any, memory: Any, place: Any, mark: Any, ahead: Any) -> Any:
     """Bring the letter of a column, and what comes from above as soon as it is there, into shared memory.
 
     `ahead` is what was above the column a block ago; returns the same for the next block.
@@ -369,22 +390,28 @@ def _fetch(step: Any, task: Any, sides: Any, memory: Any, place: Any, mark: Any,
     letters[np.uint32(at) % np.uint32(_LETTERS)] = letter * np.int32(32 * _words(scores_in_word(step[3])))
     # All lanes wait together: those that leave a loop one by one would go on one by one, column after column.
     while ballot(at < end and not has_mark(ahead, mark)) != 0:
-        ahead = read_word(sides.row, min(at, sides.row.size - 1))
+        ahead = read_word(row, min(at, row.size - 1))
     above[np.uint32(lane)] = without_mark(ahead)
     synchronize_warp()
-    return read_word(sides.row, min(at + BLOCK, sides.row.size - 1))
+    return read_word(row, min(at + BLOCK, row.size - 1))
 
 
 @shared
-def _hand_down(sides: Any, kept: Any, row: Any, below: Any, place: Any, mark: Any) -> None:
-    """Write the last row of a column that the last thread has visited in this block."""
+def _hand_down(sides: Any, kept: Any, rows: Any, below: Any, place: Any, mark: Any) -> None:
+    """Write the last row of a column that the last thread has visited in this block.
+
+    `rows` is which of those that are kept it is, or -1, and whether it is the last of all.
+    """
     start, j, columns = place
+    row, last = rows
     synchronize_warp()
     if j >= 0 and j < columns:
         two = below[np.uint32(j) % np.uint32(BLOCK)]
         write_word(sides.row, start + j, with_mark(two, mark))
         if row >= 0:
             kept.rows[row, np.uint32(start + j)] = two
+        if last and start + j < sides.below.size:
+            write_far(sides.below, start + j, with_mark(two, -1))
     synchronize_warp()
 
 
@@ -438,17 +465,19 @@ def _march(
     row = np.int32(-1)
     if (stripe + 1) % shape.tile_stripes == 0 and down < kept.rows.shape[0]:
         row = down
+    rows = (row, np.int32((stripe + 1) * 32 * ROWS) >= shape.rows)
+    source = sides.above if stripe == 0 else sides.row
     for across in range(kept.best.shape[1]):
         start = np.int32(across * shape.tile_columns)
         columns: Any = np.int32(min(shape.tile_columns, shape.columns - start))
         state = (_NOTHING, above, out_h, out_f)
-        ahead = read_word(sides.row, min(start + lane, sides.row.size - 1))
+        ahead = read_word(source, min(start + lane, source.size - 1))
         for block in range(0, columns + 31, BLOCK):
             place = (np.int32(start + block + lane), np.int32(start + columns), lane)
-            ahead = _fetch(step, task, sides, memory, place, stripe - 1, ahead)
+            ahead = _fetch(step, task, source, memory, place, stripe - 1, ahead)
             state = _visit_block(extent, step, memory, (start, columns, block), h, e, state, lane)
             place = (start, np.int32(block - own + lane), columns)
-            _hand_down(sides, kept, row, memory[3], place, stripe)
+            _hand_down(sides, kept, rows, memory[3], place, stripe)
         best, above, out_h, out_f = state
         cuda.atomic.max(kept.best, (down, np.int32(across)), best)
         if across < kept.columns.shape[0]:

@@ -265,12 +265,18 @@ def stretch_limits(
     return Region(0, 0, 0, 0, 0, stretch, offset, int(info.min), int(info.max), 0)
 
 
-def _few_letters(codes: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def few_letters(codes: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The codes that occur, and the place of every code among them."""
     present = np.flatnonzero(np.bincount(codes, minlength=256))
-    place = np.zeros(256, np.int64)
+    place = np.zeros(256, np.uint8)
     place[present] = np.arange(present.size)
     return present, place
+
+
+def looked_up(codes: NDArray[np.uint8], table: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """``table[codes]``, for which NumPy makes a number of 64 bits of every code."""
+    own = bytearray(np.ascontiguousarray(codes, np.uint8))
+    return np.frombuffer(own.translate(table.tobytes()), np.uint8)
 
 
 def _source(task: PairList, width: int, number: Any) -> Any:
@@ -278,24 +284,26 @@ def _source(task: PairList, width: int, number: Any) -> Any:
 
     Numbers of 32 bits are seldom needed: one form of scores serves all that ask for them.
     """
-    own, own_place = _few_letters(task.query)
-    other, other_place = _few_letters(task.target)
+    own, own_place = few_letters(task.query)
+    other, other_place = few_letters(task.target)
     scores = task.matrix[np.ix_(own, other)]
     narrow = scores.size == 0 or (scores.min() >= -128 and scores.max() <= 127)
     # A look-up of 16-bit scores by 16-bit numbers is one instruction where there is AVX-512.
     words = bool(host_features().get("avx512bw"))
     if number == np.int16 and scores.size <= 32 and (narrow or words):
-        padded = np.concatenate([other_place[task.target], np.zeros(width, np.int64)])
+        padded = np.concatenate([looked_up(task.target, other_place), np.zeros(width, np.uint8)])
         letter, entry = (np.uint16, np.int16) if words else (np.uint8, np.int8)
         table = np.zeros((1, 32), entry)
         table[0, : scores.size] = scores.ravel()
-        return PairTable((own_place[task.query] * other.size).astype(letter), padded.astype(letter), table)
+        first = looked_up(task.query, own_place * np.uint8(other.size))
+        return PairTable(first.astype(letter), padded.astype(letter), table)
     if number == np.int16 and not narrow:
         return None
     table = np.zeros((other.size, 32), np.int8 if number == np.int16 else np.int16)
     table[:, : own.size] = scores.T
     wide = lanes_of(min(64, ROWS * width))
-    return SkewedProfile(own_place[task.query].astype(np.uint8), other_place[task.target], table, wide)
+    target = looked_up(task.target, other_place).astype(np.int64)
+    return SkewedProfile(looked_up(task.query, own_place), target, table, wide)
 
 
 def sweep_rules(source: Any, number: Any, anywhere: bool, keep: bool) -> tuple[Any, bool, Any]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from math import isqrt
+from queue import SimpleQueue
 from threading import Event, Lock
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -104,6 +105,25 @@ class Grid(NamedTuple):
         return i, int(np.searchsorted(self.columns, column, "right")) - 1
 
 
+class Below:
+    """The visit below another one, which a target may begin while it sweeps that one.
+
+    It calls `begin` with what that visit needs of the lower edge (`edge`), whose own edges are changed only
+    when the one above is `over`.
+    """
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self.edge: Any = None
+        self.begun = False
+        self.over = Event()
+        self._tell = tell
+
+    def begin(self, edge: Any) -> None:
+        """Let the visit begin."""
+        self.edge, self.begun = edge, True
+        self._tell()
+
+
 class Visit(NamedTuple):
     """Tiles that are swept together.
 
@@ -111,6 +131,7 @@ class Visit(NamedTuple):
     upper and left, to be changed to lower and right; `corner` is ``h`` above and left. `kept` is where the
     edges of the tiles go, those of the first ones too, or None; `watched`: their best values are wanted. In
     `copies` a target puts what still copies to `kept` when the tiles are swept; the sweep waits for it.
+    `above` is what the visit above has begun this one with, if it has; `below` None in the last row.
     """
 
     rows: NDArray[np.int64]
@@ -120,6 +141,8 @@ class Visit(NamedTuple):
     kept: Checkpoints | None
     watched: bool
     copies: list[Future[None]]
+    above: Below | None
+    below: Below | None
 
 
 class ManyTiles(Protocol):
@@ -246,58 +269,73 @@ class Sweep:
         self.values = np.zeros(tiles, np.int64)
         self.kept: Checkpoints | None = None
         self.copies: list[Future[None]] = []
+        self._below: dict[tuple[int, int], Below] = {}
+        #: Visits that are done, and places of those that may begin.
+        self._news: SimpleQueue[Future[tuple[int, int, bool]] | tuple[int, int]] = SimpleQueue()
         if limit:
             self.kept = Checkpoints(
                 np.empty((tiles[0], edges.row_h.size, 2), np.int32),
                 np.empty((tiles[1], edges.column_h.size, 2), np.int32),
             )
+            self._keep_row(0, slice(None))
 
     def run(self) -> None:
         """Visit all tiles, several at a time."""
-        waiting = np.full(self.shape, 2)
-        waiting[0, :] -= 1
-        waiting[:, 0] -= 1
-        running: dict[Future[tuple[int, int]], None] = {}
         threads = self.steps.threads if self.many is None else self.many.visits
         if threads == 1:
             try:
-                for i, j in np.ndindex(*self.shape):
-                    self.pair.progress(self.grid.visit(*self._visit(i, j)).cells)
+                for place in np.ndindex(*self.shape):
+                    self.pair.progress(self.grid.visit(*self._visit(*place)[:2]).cells)
             finally:
                 self._end_copies()
             return
         pool = ThreadPoolExecutor(threads, thread_name_prefix="plait")
         try:
-            running[pool.submit(self._visit, 0, 0)] = None
-            while running:
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    del running[future]
-                    i, j = future.result()
-                    self.pair.progress(self.grid.visit(i, j).cells)
-                    for k, m in self._after(i, j, waiting):
-                        running[pool.submit(self._visit, k, m)] = None
+            self._run(lambda *place: pool.submit(self._visit, *place).add_done_callback(self._news.put))
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
             self._end_copies()
+
+    def _run(self, start: Callable[[int, int], None]) -> None:
+        """Start visits when those on the left are done, and those above are done or have begun them."""
+        waiting = np.full(self.shape, 2)
+        waiting[0, :] -= 1
+        waiting[:, 0] -= 1
+        start(0, 0)
+        running = 1
+        while running:
+            told = self._news.get()
+            after = [told] if isinstance(told, tuple) else []
+            if isinstance(told, Future):
+                i, j, begun = told.result()
+                running -= 1
+                self.pair.progress(self.grid.visit(i, j).cells)
+                after = [(i, j + 1), (i + 1, j)][: 1 if begun else 2]
+            for k, m in after:
+                if k < self.shape[0] and m < self.shape[1]:
+                    waiting[k, m] -= 1
+                    if waiting[k, m] == 0:
+                        start(k, m)
+                        running += 1
 
     def _end_copies(self) -> None:
         wait(self.copies)
         for copy in self.copies:
             copy.result()
 
-    def _after(self, i: int, j: int, waiting: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        for k, m in ((i, j + 1), (i + 1, j)):
-            if k < self.shape[0] and m < self.shape[1]:
-                waiting[k, m] -= 1
-                if waiting[k, m] == 0:
-                    yield k, m
-
     def _take(self, best: NDArray[np.int64]) -> None:
         with _TAKING:
             if (best[0], -best[1], -best[2]) > (self.best[0], -self.best[1], -self.best[2]):
                 self.best = best
 
-    def _visit(self, i: int, j: int) -> tuple[int, int]:
+    def _keep_row(self, row: int, columns: slice) -> None:
+        """Keep what is above a row of tiles."""
+        if self.kept is not None and row < len(self.kept.rows):
+            values = self.edges.row_h[columns], self.edges.row_f[columns]
+            self.kept.rows[row, columns, 0], self.kept.rows[row, columns, 1] = values
+
+    def _visit(self, i: int, j: int) -> tuple[int, int, bool]:
+        """Visit some tiles; returns their place, and whether the visit below has begun."""
         grid, region = self.grid, self.grid.region
         all_tiles = grid.visit(i, j)
         edges = edges_of(self.edges, all_tiles, region)
@@ -305,21 +343,34 @@ class Sweep:
             slice(*starts[k : k + 2]) for starts, k in ((grid.visit_rows, i), (grid.visit_columns, j))
         )
         kept = None
+        rows, columns = all_tiles.within(region)
         if self.kept is not None:
-            rows, columns = all_tiles.within(region)
             kept = Checkpoints(self.kept.rows[down, columns], self.kept.columns[across, rows])
-            kept.rows[0, :, 0], kept.rows[0, :, 1] = edges.row_h, edges.row_f
             kept.columns[0, :, 0], kept.columns[0, :, 1] = edges.column_h, edges.column_e
         corner = int(self.corners[i, j])
         if self.many is None:
             self._take(sweep_tile(self.pair, self.steps, all_tiles, edges, corner, False)[0])
-        else:
-            starts = grid.rows[down.start : down.stop + 1], grid.columns[across.start : across.stop + 1]
-            visit = Visit(*starts, edges, corner, kept, self.ending, self.copies)
+            self._end_visit(i, j, columns)
+            return i, j, False
+        above, below = self._below.pop((i - 1, j), None), Below(partial(self._news.put, (i + 1, j)))
+        self._below[i, j] = below
+        starts = grid.rows[down.start : down.stop + 1], grid.columns[across.start : across.stop + 1]
+        last = i + 1 == self.shape[0]
+        visit = Visit(
+            *(*starts, edges, corner, kept, self.ending, self.copies), above, None if last else below
+        )
+        try:
             self.values[down, across] = self.many.sweep(self.pair, visit)
+            self._end_visit(i, j, columns)
+        finally:
+            below.over.set()
+        return i, j, below.begun
+
+    def _end_visit(self, i: int, j: int, columns: slice) -> None:
+        """Take over the lower edge of a visit: the next one may change it."""
+        self._keep_row(int(self.grid.visit_rows[i + 1]), columns)
         if i + 1 < self.shape[0] and j + 1 < self.shape[1]:
-            self.corners[i + 1, j + 1] = edges.row_h[-1]
-        return i, j
+            self.corners[i + 1, j + 1] = self.edges.row_h[columns.stop - 1]
 
     def find_end(self) -> None:
         """Find the place of the best value where it is not known: in the first row of tiles that has it."""
