@@ -69,7 +69,10 @@ class Molecule(NamedTuple):
 
 def molecule_of(codes: NDArray[np.int8], known: Restraints | None, settings: FoldSettings) -> Molecule:
     """A sequence with what is known of it; InvalidInput if that does not fit."""
-    known, max_span = known or Restraints(), settings.max_span
+    max_span = settings.max_span
+    if known is None and max_span is None:
+        return Molecule(codes)
+    known = known or Restraints()
     partners = forced = pseudo = None
     if max_span is not None:
         places = np.arange(codes.size)

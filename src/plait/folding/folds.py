@@ -26,7 +26,7 @@ from plait.dp.intervals.tables import Strand, strands_of
 from plait.errors import InvalidInput, Unsupported
 from plait.folding.constraints import Molecule, Restraints, check_pairs, molecule_of
 from plait.folding.energies import SCORES, Meaning, Model, Weighing, weigh
-from plait.folding.parameters import Parameters, codes_of
+from plait.folding.parameters import NO_BASE, Parameters, codes_of
 from plait.folding.structures import PairTable, brackets, described, most_expected_accuracy, partners_of
 from plait.types import Tabular
 
@@ -396,8 +396,7 @@ def codes_checked(sequence: str | bytes, number: int | str) -> NDArray[np.int8]:
     """Codes of a sequence; InvalidInput names it by its number or name."""
     text = sequence.encode("utf-8", "replace") if isinstance(sequence, str) else sequence
     codes = codes_of(text)
-    if codes.size and codes.min() < 0:
-        place = int(codes.argmin())
+    if (place := codes.tobytes().find(NO_BASE)) >= 0:
         raise InvalidInput(
             f"sequence {number}",
             found=f"{chr(text[place])!r} at base {place + 1:,}",

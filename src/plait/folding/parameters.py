@@ -266,6 +266,10 @@ def _specials(
     return energies, enthalpies
 
 
+#: The byte of the code -1.
+NO_BASE: Final = 255
+
+
 def codes_of(sequence: bytes) -> NDArray[np.int8]:
     """Codes of the letters of a sequence, either case, T for U; -1 is none of them."""
     return np.frombuffer(sequence.translate(_CODES), np.int8)
