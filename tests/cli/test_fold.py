@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 
 from plait.cli import main
 
@@ -100,8 +101,9 @@ def test_energies_are_explained(fasta: Path, tmp_path: Path, capsys: pytest.Capt
     assert out[-1] == FOLDED
 
 
+@pytest.mark.parametrize("device", often(1, ["reference", "cpu"]))
 def test_constraints_below_sequences_and_in_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], device: str
 ) -> None:
     path, lines, other = tmp_path / "a.fa", tmp_path / "a.txt", tmp_path / "b.txt"
     path.write_text(">a\nGGGGAAAACCCC\n(.........).\n>b\nGGGGAAAACCCC\n")
@@ -110,10 +112,10 @@ def test_constraints_below_sequences_and_in_a_file(
     # What RNAfold 2.7.2 gives with -C and --enforceConstraint.
     expected = ["(((.....))). ( -4.20)", "((((....)))) ( -5.40)"]
     for words in ([str(path), "--constraint"], [str(lines), "--constraint"]):
-        assert main(["fold", *words, "--enforce"]) == 0
+        assert main(["fold", *words, "--enforce", "--device", device]) == 0
         assert [line for line in capsys.readouterr().out.splitlines() if "-" in line] == expected
     path.write_text(">a\nGGGGAAAACCCC\n>b\nGGGGAAAACCCC\n")
-    assert main(["fold", str(path), "--constraint-file", str(other), "--enforce"]) == 0
+    assert main(["fold", str(path), "--constraint-file", str(other), "--enforce", "--device", device]) == 0
     assert [line for line in capsys.readouterr().out.splitlines() if "-" in line] == expected
 
 

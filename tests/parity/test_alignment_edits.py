@@ -104,6 +104,7 @@ def test_definition(free: frozenset[str], monkeypatch: pytest.MonkeyPatch) -> No
         assert found_by(results) == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distance", [0, 300, 970, 985, 2010, 2030])
 @pytest.mark.parametrize("size", [513, 1100, 6400])
 def test_lanes_that_slide(distance: int, size: int) -> None:

@@ -132,7 +132,7 @@ def test_expected_numbers(seed: int, d: bool) -> None:
 def test_long_insertions_and_many_genes(d: bool) -> None:
     """Levels and contexts in more than one group of lanes, and texts out of reach of the longest ones."""
     model = small_model(17, d=d, genes=9, letters=4, most=20 if not d else 9)
-    texts = drawn_junctions(model, 5, 3, shortest=12)
+    texts = drawn_junctions(model, 5, 1 if d else 3, shortest=12)
     found, _ = found_in(model, texts)
     expected, _, _ = spelled_out(model, [[text] for text in texts])
     assert_alike(found, expected)
@@ -210,6 +210,7 @@ def test_misread_nucleotides(seed: int, d: bool, rate: float) -> None:
     assert sums.log_likelihood() * sums.junctions == pytest.approx(log, rel=BOUND)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
 def test_misread_nucleotides_of_several_genes(d: bool) -> None:
     """The same compiled, with calls; and without errors, it is what it is without a rate."""
