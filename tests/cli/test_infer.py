@@ -316,6 +316,7 @@ def test_calls_that_are_ignored_need_not_be_there(
     assert facts_of(tmp_path / "other")["log_likelihood"] != facts["log_likelihood"]
 
 
+@pytest.mark.slow
 def test_chains_without_d(plait: Any, tmp_path: Path, write_tsv: Any) -> None:
     truth = small(d=False)
     write_model(truth, tmp_path / "vj.json")

@@ -225,6 +225,7 @@ def test_a_stopped_run_is_resumed_to_the_byte(
     assert not (out / "parts").exists()
 
 
+@pytest.mark.slow
 def test_the_last_stages_are_not_begun_anew(
     plait: Any, samples: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,6 +262,7 @@ def test_the_last_stages_are_not_begun_anew(
     assert (tables[0], facts_of(once)) == (tables[1], facts_of(out))
 
 
+@pytest.mark.slow
 def test_a_stage_whose_files_are_gone_is_made_again(
     plait: Any, samples: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,6 +282,7 @@ def test_a_stage_whose_files_are_gone_is_made_again(
     assert facts_of(out) == facts_of(whole)
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_had_still_to_remove(
     plait: Any, samples: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -288,6 +288,7 @@ def test_statistics(fasta: Any, tmp_path: Path) -> None:
         assert row["evalue"] == pytest.approx(float(statistics.evalue(score, *lengths)), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_columns_at_once_are_those_of_single_pairs(fasta: Any, tmp_path: Path) -> None:
     columns = [name for name in COLUMNS if not needs_alignment([name])]
     paths = fasta(QUERIES), fasta(TARGETS, "b.fa")

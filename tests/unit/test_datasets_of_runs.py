@@ -60,6 +60,7 @@ def files_in(folder: object) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", often(1, ["parquet", "tsv"]))
 @pytest.mark.parametrize("long", often(1, [False, True]))
 def test_counts_are_those_of_one_file(
@@ -98,6 +99,7 @@ def test_parts_are_read_as_one_table_again(inputs: Any, counter: PathCounter) ->
     assert rows["subject_id"].to_pylist() == sorted(rows["subject_id"].to_pylist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", often(1, ["pgen", "posteriors", "scenarios"]))
 def test_models_write_parts(inputs: Any, dask_cluster: DaskExecutor, command: str) -> None:
     paths = inputs("parquet")
@@ -112,6 +114,7 @@ def test_models_write_parts(inputs: Any, dask_cluster: DaskExecutor, command: st
     assert here.rows == 100
 
 
+@pytest.mark.slow
 def test_draws_in_parts(tmp_path: Path, dask_cluster: DaskExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plait.vdj.model.sampling._BLOCK_DRAWS", 64)
     model = load_model("human_TRB")
@@ -128,6 +131,7 @@ def test_draws_in_parts(tmp_path: Path, dask_cluster: DaskExecutor, monkeypatch:
     assert {path.name for path in tmp_path.iterdir()} == {"whole.parquet", "here", "there", "none"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", often(1, ["clonotypes", "reads", "molecules"]))
 def test_annotated_reads_in_parts(
     tmp_path: Path, dask_cluster: DaskExecutor, monkeypatch: pytest.MonkeyPatch, how: str
@@ -212,6 +216,7 @@ def striking(monkeypatch: pytest.MonkeyPatch, strikes: dict[int, Callable[[DaskE
     monkeypatch.setattr(DaskExecutor, "map", map)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", often(1, COMMANDS))
 def test_a_worker_is_killed_and_another_one_added(
     runs: dict[str, Run],
@@ -240,6 +245,7 @@ def stopped(rows: int) -> Callable[[Progress], None]:
     return stop
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", often(1, ["parquet", "tsv"]))
 @pytest.mark.parametrize("first", often(1, ["here", "there"]))
 def test_a_run_goes_on_elsewhere(
@@ -362,6 +368,7 @@ def test_a_scheduler_is_started_again(
     assert files_in(whole.output) == files_in(found[0].output)
 
 
+@pytest.mark.slow
 def test_tasks_have_names(inputs: Any, counter: PathCounter, dask_cluster: DaskExecutor) -> None:
     paths = inputs("parquet")
     count(paths, counter, "out/", executor=dask_cluster)

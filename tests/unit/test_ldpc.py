@@ -83,7 +83,7 @@ def test_codes_of_standards(name: str, n: int, k: int, columns: int) -> None:
 
 
 @pytest.mark.parametrize("size", [4096, 16384])
-@pytest.mark.parametrize("rate", ["1/2", "2/3", "4/5"])
+@pytest.mark.parametrize("rate", often(1, ["1/2", "2/3", "4/5"]))
 def test_large_codes_are_as_the_standard_says(rate: str, size: int) -> None:
     code = code_named(f"ar4ja-{rate}-{size}")
     assert code.n == size * {"1/2": 2, "2/3": 1.5, "4/5": 1.25}[rate]
