@@ -109,7 +109,7 @@ def test_operations_on_other_processors(name: str, tmp_path: Path, repository: P
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=[] if n == "avx512vbmi" else [pytest.mark.slow]) for n in PROCESSORS],
+    [pytest.param(n, marks=[] if n == "ssse3" else [pytest.mark.slow]) for n in PROCESSORS],
 )
 def test_instructions_follow_the_settings(name: str, tmp_path: Path) -> None:
     processor, environment = PROCESSORS[name], settings(name, tmp_path)
