@@ -631,7 +631,10 @@ def _listed(what: str, sequences: Iterable[Letters]) -> list[str | bytes]:
     if one or not isinstance(sequences, Iterable):
         expected = "several sequences, each a str or bytes"
         raise InvalidInput(what, found=f"one {type(sequences).__name__}", expected=expected)
-    return [letters_of(sequence, f"{what}, number {k}") for k, sequence in enumerate(sequences, 1)]
+    listed: list[Any] = list(sequences)
+    if {*map(type, listed)} <= {str, bytes}:
+        return listed
+    return [letters_of(sequence, f"{what}, number {k}") for k, sequence in enumerate(listed, 1)]
 
 
 def _pairs(
