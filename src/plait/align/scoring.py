@@ -775,7 +775,7 @@ def make_scoring(
     elif matrix is None:
         chosen = match_mismatch(_MATCH, _MISMATCH) if kind == "dna" else load_matrix("BLOSUM62")
     else:
-        chosen = to_matrix(matrix)
+        chosen = to_matrix(matrix, kind=kind)
     return _scoring_of(chosen, gap_open, gap_extend, kind)
 
 
