@@ -33,7 +33,7 @@ from plait.dp.pairs.blocks import (
     trace_bytes,
 )
 from plait.dp.pairs.inter_sequence import BlockQuery
-from plait.dp.pairs.kbest import KBest, wide_setup
+from plait.dp.pairs.kbest import KBest, Ranks, wide_setup
 from plait.dp.pairs.launches import (
     BLOCK_SCORES,
     BLOCK_TRACES,
@@ -520,15 +520,19 @@ class PairSweep:
         return make_alignment(*path, interpreted=self.interpreted)
 
     def best_of_pair(
-        self, batch: PairBatch, asked: SeveralBest, progress: _Progress = ignore_progress
+        self,
+        batch: PairBatch,
+        asked: SeveralBest,
+        progress: _Progress = ignore_progress,
+        ranks: Ranks | None = None,
     ) -> Alignments:
-        """The best local alignments of one pair, best first."""
+        """The best local alignments of one pair, best first; all `ranks` ask, and share the matrix."""
         if not batch.cells[0]:
             return Alignments()
         task = self._task(batch.queries, batch.targets)
         long = self._long(batch, progress)
         which = asked.most, asked.min_score, asked.apart
-        found = self.target.launch(K_BEST, KBest(long, wide_setup(task), *which))
+        found = self.target.launch(K_BEST, KBest(long, wide_setup(task), *which, ranks))
         none = np.zeros(len(found), np.int64)
         ends = np.array([(0, path.row + 1, 0, path.column + 1) for path in found], np.int64).reshape(-1, 4)
         runs = np.concatenate([np.zeros((0, 2), np.int64), *(path.runs for path in found)])
