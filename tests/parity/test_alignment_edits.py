@@ -215,6 +215,22 @@ def test_letters_are_bytes() -> None:
         edit_distances([many], [many])
 
 
+@pytest.mark.parametrize("letters", [1, 3, 4, 5, 20])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_codes_are_numbered_as_they_come(letters: int, compiled: bool) -> None:
+    """Of four, blocks are numbered without a look at each; one more may come late, and numbers go on."""
+    rng = np.random.default_rng(letters)
+    chosen = rng.permutation(256)[:letters].astype(np.uint8)
+    early, late = rng.integers(0, min(letters, 4), 3 * edits._NUMBERED), rng.integers(0, letters, 5_000)
+    codes = chosen[np.concatenate([early, late])]
+    numbers: dict[int, int] = {}
+    wanted = [numbers.setdefault(code, len(numbers)) for code in codes.tolist()]
+    parts = codes[:100].copy(), codes[100:].copy()
+    found, place, count = edits._numbered(*parts, interpreted=not compiled)
+    assert np.concatenate(found).tolist() == wanted
+    assert count == len(numbers) and {code: int(place[code]) for code in numbers} == numbers
+
+
 @pytest.mark.parametrize(
     ("arguments", "settings", "message"),
     [

@@ -27,6 +27,7 @@ from plait.align.files import (
 )
 from plait.align.scoring import make_scoring
 from plait.align.statistics import karlin_altschul
+from plait.align.table_writers import PairTableWriter
 from plait.align.writers import COLUMNS, needs_alignment
 from plait.errors import FormatError, InvalidInput, Unsupported
 
@@ -289,12 +290,22 @@ def test_statistics(fasta: Any, tmp_path: Path) -> None:
         assert row["evalue"] == pytest.approx(float(statistics.evalue(score, *lengths)), rel=1e-12)
 
 
-@pytest.mark.slow
-def test_columns_at_once_are_those_of_single_pairs(fasta: Any, tmp_path: Path) -> None:
-    columns = [name for name in COLUMNS if not needs_alignment([name])]
+@pytest.mark.parametrize("options", [{"mode": "local"}, {}, {"band": 12}])
+@pytest.mark.parametrize("alone", [True, False])
+def test_columns_at_once_are_those_of_single_pairs(
+    fasta: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], alone: bool
+) -> None:
+    columns = [name for name in COLUMNS if name not in ("query_aligned", "target_aligned")]
+    if alone or options.get("mode") != "local":
+        columns = [name for name in columns if name not in ("bit_score", "evalue")]
+    if alone:
+        columns = [name for name in columns if not needs_alignment([name])]
     paths = fasta(QUERIES), fasta(TARGETS, "b.fa")
+    monkeypatch.setattr("plait.align.files._MOST_PAIRS", 50)
     for name in ("out.parquet", "out.jsonl"):
-        run(*paths, tmp_path / name, aligner(mode="local"), pairs="all", columns=columns)
+        if name == "out.parquet":
+            monkeypatch.setattr(PairTableWriter, "write", lambda *_: pytest.fail("a pair is written alone"))
+        run(*paths, tmp_path / name, aligner(**options), pairs="all", columns=columns)
     single = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert rows(tmp_path / "out.parquet") == single
     assert list(single[0]) == columns
@@ -370,7 +381,7 @@ def test_a_stopped_run_leaves_nothing(
         raise KeyboardInterrupt
 
     if stop_in == "the writing":
-        monkeypatch.setattr("plait.align.table_writers.PairTableWriter._write", stop)
+        monkeypatch.setattr("plait.align.table_writers.PairTableWriter.write_columns", stop)
     out = tmp_path / "out.parquet"
     out.write_text("of yesterday")
     with pytest.raises(KeyboardInterrupt):

@@ -152,6 +152,10 @@ def test_forms_of_sequences_in_memory(tmp_path: Path) -> None:
                         lambda own: [Record(*item) for item in own.items()]]  # fmt: skip
     for queries, targets in product(forms, forms):
         assert told(search(queries(QUERIES), targets(TARGETS), **ONE)) == expected
+    name, letters = next(iter(QUERIES.items()))
+    assert told(search(Record(name, letters), TARGETS, **ONE)) == told(
+        search({name: letters}, TARGETS, **ONE)
+    )
 
 
 @pytest.mark.parametrize(
