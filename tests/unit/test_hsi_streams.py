@@ -368,6 +368,44 @@ def test_two_threads_share_a_stream(
         decompress(stream[: len(stream) - 40], threads=2)
 
 
+def _none(*_: Any) -> None:
+    pytest.fail("residuals of the whole image were stored")
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("coder", ["sample-adaptive", "block-adaptive"])
+@pytest.mark.parametrize("depth", [12, 20])
+def test_bands_in_turn_are_coded_and_read_without_a_store(
+    coder: str, depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As rows come in, and some bands at a time; the last wave has fewer, and some codewords are long."""
+    rng = np.random.default_rng(depth)
+    cube = np.cumsum(rng.integers(-9, 10, (9, 5, 37)), axis=1) + 2000
+    cube[rng.random(cube.shape) < 0.05] = (1 << depth) - 1
+    image = ImageLayout(columns=5, rows=9, bands=37, dynamic_range=depth)
+    parameters = preset_parameters(image, coder=coder, order="bsq")
+    monkeypatch.setattr(waves, "_SAMPLES", 400)
+    with monkeypatch.context() as large:
+        large.setattr(codec, "_MOST_BYTES", 0)
+        stream = compress(cube, parameters, device="cpu")
+        np.testing.assert_array_equal(decompress(stream)[0], cube)
+    monkeypatch.setattr(codec, "_BANDS", 16)
+    assert compress(cube, parameters, device="cpu") == stream
+    np.testing.assert_array_equal(decompress(stream)[0], cube)
+    monkeypatch.setattr(codec, "_Stored", _none)
+    with monkeypatch.context() as without:
+        if coder == "sample-adaptive":
+            without.setattr(codec, "ResidualStore", _none)
+        assert compress(cube, parameters, device="cpu", threads=2) == stream
+    np.testing.assert_array_equal(decompress(stream, threads=2)[0], cube)
+    rows = list(codec.StreamDecoder(stream).rows(step=4, threads=2))
+    assert [len(part) for part in rows] == [4, 4, 1]
+    np.testing.assert_array_equal(np.concatenate(rows), cube)
+    for damaged in (stream[:-9], stream + bytes(9)):
+        with pytest.raises(BodyEnd):
+            decompress(damaged, threads=2)
+
+
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(map(str, order.values())))
 def test_two_threads_share_a_file(
     cube: NDArray[Any], order: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

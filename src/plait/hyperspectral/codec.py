@@ -36,13 +36,23 @@ from plait.hyperspectral.parameters import (
     SampleAdaptive,
     StreamParameters,
 )
-from plait.hyperspectral.waves import BandsAbreast, BandWaves, apart, bands_at_a_time, rows_at_a_time
+from plait.hyperspectral.waves import (
+    BandsAbreast,
+    BandWaves,
+    apart,
+    bands_at_a_time,
+    rows_at_a_time,
+    skew_bands_kernel,
+)
 
 #: Samples that are worth the start of a GPU which was not asked for by name, and those it takes at a time.
 WORTH: Final = 1 << 22
 _GPU_SAMPLES: Final = 1 << 25
 #: Bytes that wait in memory; more wait in a file.
 _MOST_BYTES = 1 << 26
+#: Bands that are recovered at a time where they come in turn, and pixels of which they may be.
+_BANDS = 48
+_MOST_PIXELS: Final = 1 << 17
 #: Threads that copy, and bytes for which they are worth their start.
 _COPYING: Final = 4
 _MANY_BYTES: Final = 1 << 22
@@ -115,6 +125,11 @@ class NewBytes:
     def __del__(self) -> None:
         if self._object:
             _PYTHON.Py_DecRef(self._object)
+
+
+def _fits_memory(image: ImageLayout) -> bool:
+    """Whether the residuals of a whole image may wait in memory."""
+    return image.samples * (2 if image.dynamic_range <= 16 else 4) <= _MOST_BYTES
 
 
 class ResidualStore:
@@ -227,6 +242,18 @@ def _row_steps(first: int, last: int, step: int, *multiples: int | None) -> Iter
         first = end
 
 
+def _ahead(read: Callable[[int], NDArray[Any]], count: int) -> Iterator[NDArray[Any]]:
+    """What `read` gives for 0, 1, ...; another thread calls it for the next two."""
+    with ThreadPoolExecutor(1) as pool:
+        # Two of them, so that the thread goes on while this one wakes up.
+        under_way = deque(pool.submit(read, number) for number in range(min(2, count)))
+        for number in range(2, count + 2):
+            found = under_way.popleft().result()
+            if number < count:
+                under_way.append(pool.submit(read, number))
+            yield found
+
+
 class StreamDecoder:
     """Decodes a standard stream, given as a buffer, such as bytes or a memory map.
 
@@ -284,6 +311,9 @@ class StreamDecoder:
         if hybrid and (start is not None or found is not None):
             raise Unsupported("a side index of the hybrid coder", why="its streams are read from their end")
         first, last = 0 if start is None else start.row, image.rows if last is None else last
+        if start is None and last == image.rows and found is None and threads > 1 and self._by_bands:
+            yield from self._rows_of_bands(step, into)
+            return
         waves = BandWaves(image, self.parameters.predictor, backwards=True)
         if start is not None:
             waves.resume(start.row, start.near, start.weights)
@@ -334,17 +364,52 @@ class StreamDecoder:
             source.get(values, row)
             return values
 
-        with ThreadPoolExecutor(1) as pool:
-            # Two of them, so that the thread goes on while this one wakes up.
-            under_way = deque(pool.submit(read, number) for number in range(min(2, len(steps))))
-            for number, (first, end) in enumerate(steps, 2):
-                values = under_way.popleft().result()
-                if number < len(steps):
-                    under_way.append(pool.submit(read, number))
-                samples = self._recover(waves, values, into, first - steps[0][0])
-                if end == image.rows:
-                    source.check_end()
-                yield samples
+        for (first, end), values in zip(steps, _ahead(read, len(steps)), strict=True):
+            samples = self._recover(waves, values, into, first - steps[0][0])
+            if end == image.rows:
+                source.check_end()
+            yield samples
+
+    @property
+    def _by_bands(self) -> bool:
+        """Whether two threads recover some bands of all rows at a time: in turn, and not too large."""
+        image, parameters = self._image, self.parameters
+        plain = parameters.predictor.error_limits is None and not isinstance(parameters.coder, HybridCoder)
+        return (
+            parameters.order == "bsq"
+            and plain
+            and image.bands > _BANDS
+            and image.rows * image.columns <= _MOST_PIXELS
+            and _fits_memory(image)
+        )
+
+    def _rows_of_bands(self, step: int | None, into: NDArray[Any] | None) -> Iterator[NDArray[Any]]:
+        """Samples, recovered some bands at a time; the codewords of the next are read by another thread."""
+        image = self._image
+        size = image.rows * image.columns
+        samples = np.empty((image.rows, image.columns, image.bands), self.dtype) if into is None else into
+        waves = BandWaves(image, self.parameters.predictor, backwards=True, stretch=size, most_bands=_BANDS)
+        reader = self.reader()
+        coder = make_coder(self.parameters, reader)
+        out = samples.view(f"u{samples.itemsize}").reshape(size, -1)
+        residuals = np.zeros((bands_at_a_time(image), image.rows, image.columns), np.int64)
+        # The one in use, and as many as are read ahead.
+        rooms = [waves.room(0) for _ in range(3)]
+
+        def read(number: int) -> NDArray[Any]:
+            low, high = waves.bands[number]
+            room = waves.room(number, rooms[number % 3])
+            for band in range(low, high, len(residuals)):
+                own = residuals[: high - band]
+                self.check(coder.get(own, 0, band))
+                skew_bands_kernel(own.reshape(len(own), -1), band - low, room)
+            return room
+
+        for number, room in enumerate(_ahead(read, len(waves.bands))):
+            waves.run_bands(number, room, out[:, slice(*waves.bands[number])], image.middle)
+        self.check_end(reader.left)
+        steps = _row_steps(0, image.rows, rows_at_a_time(image) if step is None else step)
+        yield from (samples[row:end] for row, end in steps)
 
     def _recover(
         self,
@@ -596,7 +661,10 @@ class Compressor:
         self.step = rows_at_a_time(self._image)
         if self._gpu is not None:
             self.step = max(_GPU_SAMPLES // (self._image.columns * self._image.bands), 1)
-        self._waiting = ResidualStore(parameters.image) if parameters.order == "bsq" else None
+        # The sample-adaptive coder keeps codewords instead, which are smaller.
+        adaptive = isinstance(parameters.coder, SampleAdaptive) and _fits_memory(self._image)
+        stored = parameters.order == "bsq" and not adaptive
+        self._waiting = ResidualStore(self._image) if stored else None
         self._beside = ThreadPoolExecutor(1) if threads > 1 and self._limits is None else None
         self._coded: deque[Future[bytes]] = deque()
         self._put(write_header(parameters))
@@ -758,7 +826,7 @@ def compress(
     device
         Name of a device, see `plait.devices.target`.
     threads
-        Two or more: rows of a band-interleaved stream are coded while the next ones are predicted.
+        Two or more: rows of a plain stream are coded while the next ones are predicted.
 
     Returns
     -------
@@ -787,7 +855,7 @@ def decompress(stream: Any, *, threads: int = 1, **tables: Any) -> tuple[NDArray
     stream
         The stream, as bytes or another buffer.
     threads
-        Two or more: codewords of a band-interleaved stream are read while samples are recovered.
+        Two or more: codewords are read while the samples before are recovered.
     **tables
         Tables that the stream uses and does not carry, see `plait.hyperspectral.header.parse_header`.
 

@@ -15,6 +15,7 @@ from plait.hyperspectral.coders import AdaptiveCode, BitCursor, BlockCode, initi
 from plait.hyperspectral.hybrid import HIGH_ENTROPY_THRESHOLD, HybridCodeArrays, flush_words, word_tables
 from plait.hyperspectral.parameters import BlockAdaptive, HybridCoder, SampleAdaptive, StreamParameters
 from plait.hyperspectral.waves import (
+    code_bands_kernel,
     code_blocks_kernel,
     code_rows_kernel,
     code_small_rows_kernel,
@@ -82,6 +83,23 @@ class BodyWriter:
             self._words[at] = (held >> size) & 0xFFFFFFFF
             at += 1
         self._state[:] = held & ((1 << size) - 1), size, at
+
+    def append(self, words: NDArray[np.uint32], held: int, bits: int) -> None:
+        """Append words that are whole, and a number of so many bits, fewer than 32."""
+        before, size, at = (int(number) for number in self._state)
+        end = at + words.size
+        if self._words.size < end + 4:
+            more = np.zeros(end + self._words.size + 4, np.uint32)
+            more[:at] = self._words[:at]
+            self._words = more
+        own = self._words[at:end]
+        np.right_shift(words, size, out=own)
+        if size and words.size:
+            own[0] |= before << (32 - size)
+            own[1:] |= words[:-1] << (32 - size)
+            before = int(words[-1]) & ((1 << size) - 1)
+        self._state[:] = before, size, end
+        self.put(held, bits)
 
     def take(self) -> bytes:
         """The whole words written since the last time."""
@@ -212,8 +230,9 @@ class ResidualCoder(ABC):
     """Codewords of the residuals of an image in coding order; the hybrid ones are read in reverse order.
 
     Residuals of rows from `row` on are (rows, columns, bands); those of rows of bands, from `band` on, which
-    come in turn, (bands, rows, columns). `_stream` is written to or read from. What is read from its end has
-    no `state` to `resume` from.
+    come in turn, (bands, rows, columns). The sample-adaptive coder takes rows where bands come in turn, too:
+    then it keeps the codewords of each, and `finish` writes them all. `_stream` is written to or read from.
+    What is read from its end has no `state` to `resume` from.
     """
 
     _stream: Any
@@ -310,11 +329,32 @@ class _SampleAdaptiveRows(ResidualCoder):
         self._sums = np.array([sums[coder.exponent(z)] for z in range(image.bands)], np.int64)
         whole = parameters.order == "bi" and parameters.interleaving_depth >= image.bands
         self._found = np.zeros((1 if whole else image.columns, image.bands), np.int64)
+        self._in_turn = parameters.order == "bsq"
+        #: Words of each band, and the state of its bits.
+        self._words = np.zeros((image.bands, 0), np.uint32)
+        self._states = np.zeros((3, image.bands), np.int64)
 
     def put(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
+        if self._in_turn and band is None:
+            self._put_apart(residuals, row)
+            return
         own, sums = _stacks(residuals, self._sums, band)
         cursor = self._stream.room(2 * residuals.size)
         code_rows_kernel(self._code, own, row, sums, cursor, self._found)
+
+    def _put_apart(self, residuals: NDArray[np.int64], row: int) -> None:
+        rows, columns, bands = residuals.shape
+        used = int(self._states[2].max())
+        if self._words.shape[1] < used + 2 * rows * columns + 4:
+            # An odd number of them, so that bands do not meet in the same sets of a cache.
+            words = np.empty((bands, 2 * (used + 2 * rows * columns) + 8 | 1), np.uint32)
+            words[:, :used] = self._words[:, :used]
+            self._words = words
+        code_bands_kernel(self._code, residuals, row, self._sums, self._words, self._states, self._found[0])
+
+    def finish(self) -> None:
+        for words, held, bits, count in zip(self._words, *self._states.tolist(), strict=True):
+            self._stream.append(words[:count], held, bits)
 
     def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> int:
         own, sums = _stacks(residuals, self._sums, band)

@@ -24,9 +24,10 @@ from plait.dp.bands.wavefront import (
     Way,
     run_samples,
     skew,
+    skew_bands,
     unskew,
 )
-from plait.hyperspectral.coders import code_blocks, code_rows, decode_blocks, decode_rows
+from plait.hyperspectral.coders import code_bands, code_blocks, code_rows, decode_blocks, decode_rows
 from plait.hyperspectral.header import SUMS
 from plait.hyperspectral.hybrid import code_small_rows, decode_small_rows
 from plait.hyperspectral.parameters import ImageLayout, Predictor
@@ -36,8 +37,10 @@ from plait.lang.lanes import host_lanes
 run_samples_kernel = kernel(run_samples)
 run_abreast_kernel = kernel(run_abreast)
 skew_kernel = kernel(skew)
+skew_bands_kernel = kernel(skew_bands)
 unskew_kernel = kernel(unskew)
 code_rows_kernel = kernel(code_rows)
+code_bands_kernel = kernel(code_bands)
 decode_rows_kernel = kernel(decode_rows)
 code_blocks_kernel = kernel(code_blocks)
 decode_blocks_kernel = kernel(decode_blocks)
@@ -294,17 +297,42 @@ class BandWaves:
         out = values if out is None else out
         for start in range(0, len(values), self._stretch):
             part, to = values[start : start + self._stretch], out[start : start + self._stretch]
-            first, last = self._done, self._done + len(part)
+            first = self._done
             for low, high, memory in self._waves:
                 # Numbers that another wave or run has left are no samples.
                 memory.values[:, high - low :] = 0
                 skew_kernel(np.ascontiguousarray(part[:, low:high]), first, memory.values)
-                run_samples_kernel(self._lanes, self._numbers, self._way, memory, first, last)
-                own = to if len(self._waves) == 1 else np.empty((len(to), high - low), to.dtype)
-                unskew_kernel(memory.values, first, own, middle)
-                if own is not to:
-                    to[:, low:high] = own
-            self._done = last
+                self._run(memory, first, to[:, low:high], middle)
+            self._done = first + len(part)
+
+    def _run(self, memory: BandMemory, first: int, out: NDArray[Any], middle: int) -> None:
+        """Run a wave over a stretch."""
+        run_samples_kernel(self._lanes, self._numbers, self._way, memory, first, first + len(out))
+        own = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
+        unskew_kernel(memory.values, first, own, middle)
+        if own is not out:
+            out[:] = own
+
+    def room(self, number: int, before: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Where values of a wave are laid out, by `skew_bands`; in the room `before` if it is given."""
+        low, high, memory = self._waves[number]
+        if before is None:
+            return np.zeros_like(memory.values)
+        own: NDArray[Any] = before.reshape(-1)[: memory.values.size].reshape(memory.values.shape)
+        own[:, high - low :] = 0
+        return own
+
+    @property
+    def bands(self) -> list[tuple[int, int]]:
+        """The bands of each wave, from the first to before the last."""
+        return [(low, high) for low, high, _ in self._waves]
+
+    def run_bands(self, number: int, values: NDArray[Any], out: NDArray[Any], middle: int) -> None:
+        """Turn the values of one wave, which are in a `room`, into `out`, (samples, bands).
+
+        The whole image is a stretch, whose waves come one after the other.
+        """
+        self._run(self._waves[number][2]._replace(values=values), 0, out, middle)
 
     def _places(self, low: int, high: int, memory: BandMemory) -> tuple[NDArray[Any], NDArray[Any]]:
         """Where the last row of samples is kept, for indexing; shape (columns, bands)."""
