@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 import sys
 import zlib
@@ -318,6 +319,8 @@ def test_a_block_of_one_column_is_predicted_from_columns() -> None:
 @pytest.mark.parametrize("room", [64, 7000, 9 << 20])
 def test_bytes_are_put_together_in_place(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codec, "_MANY_BYTES", 3000)
+    # Other libraries declare the same functions otherwise.
+    monkeypatch.setattr(ctypes.pythonapi.PyBytes_FromStringAndSize, "restype", ctypes.py_object)
     pieces = [bytes([k]) * (k * k) for k in range(0, 256, 7)]
     for given in ([], pieces, [memoryview(b"".join(pieces))] * 3):
         made = codec.NewBytes(room)

@@ -68,7 +68,8 @@ def copy_rows(rows: NDArray[Any], to: NDArray[Any]) -> None:
     )
 
 
-_PYTHON = ctypes.pythonapi
+# Not `ctypes.pythonapi`, whose functions are everybody's: who declares them otherwise would do so here, too.
+_PYTHON = ctypes.PyDLL(None)
 _PYTHON.PyBytes_FromStringAndSize.restype = ctypes.c_void_p
 _PYTHON.PyBytes_FromStringAndSize.argtypes = [ctypes.c_char_p, ctypes.c_ssize_t]
 _PYTHON.PyBytes_AsString.restype = ctypes.c_void_p
@@ -81,6 +82,8 @@ class NewBytes:
     To be given fresh memory page by page takes longer than the copy, and `io.BytesIO` does it while it holds
     Python's lock, so that streams made by several threads wait for each other. Here it comes in large pages.
     """
+
+    _object: Any = None
 
     @staticmethod
     def of(image: ImageLayout) -> NewBytes:

@@ -19,7 +19,7 @@ from plait.errors import InvalidInput
 from plait.formats.atomic import TextOutput, check_output, file_or_standard_output, output_format
 from plait.mapping.genome import Genome
 from plait.mapping.index import Index, is_index
-from plait.mapping.mapper import STATUSES, Mapper, MapSettings, ReadUnit, read_units
+from plait.mapping.mapper import BLOCK_READS, STATUSES, Mapper, MapSettings, ReadUnit, read_units
 from plait.mapping.records import (
     MAP_FORMATS,
     TEXT_FORMATS,
@@ -138,7 +138,8 @@ def map_files(
         write_parts(work, reads, mates, path, executor, count, resume=resume, settings=parts)
         return summary
     with _opened(work, output, inputs, command) as write:
-        units = read_units(list(reads), mates)
+        # A GPU is given as much as it was measured with.
+        units = read_units(list(reads), mates, None if how.device == "cpu" else BLOCK_READS)
         results = executor.map(work, units, named=attrgetter("name"), size=bytes_of)
         with closing(results):
             for encoded, totals in chain.from_iterable(results):

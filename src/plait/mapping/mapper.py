@@ -223,14 +223,16 @@ class Mapper:
 
     def _exact(self, reads: ReadBlock, lengths: NDArray[np.int64]) -> tuple[PackedReads, Loci, int]:
         """Loci of reads without errors, of these lengths, in one pass over them."""
-        words, room, done = words_of(lengths), 2 * len(reads) + 1024, 0
+        words, room = words_of(lengths), 2 * len(reads) + 1024
         planes = np.empty((2 * GROUP, words, 3), np.int64)
         group = ReadGroup(LETTER_TABLE, planes, *np.empty((4, 2 * GROUP), np.int64))
         letters, lanes = padded_letters(reads.letters, words), lanes_of(64)
-        while not done:
+        arrays, contigs = self.index.arrays, self._contigs
+        while True:
             out = Loci(*np.empty((4, room), np.int64))
-            arrays, contigs = self.index.arrays, self._contigs
             done, count = exact_kernel(lanes, arrays, contigs, letters, reads.starts, lengths, group, out)
+            if done or not lengths.size:
+                break
             room *= 4
         packed = PackedReads(planes[:0], np.repeat(lengths, 2), lengths[:0])
         return packed, Loci(*(column[:count] for column in out)), done

@@ -14,9 +14,10 @@ from plait import mapping
 from plait.devices.target import interpreted
 from plait.errors import InvalidInput
 from plait.formats.fasta import Names
+from plait.formats.reads import slice_reads
 from plait.mapping import Index, records
 from plait.mapping.alignments import exact_kernel
-from plait.mapping.mapper import Mapper
+from plait.mapping.mapper import Mapper, MapSettings, read_units
 
 LETTERS = np.array(list("ACGT"))
 
@@ -305,6 +306,14 @@ def test_loci_without_errors_beyond_what_there_is_room_for():
     contigs = {"a": "A" * 9000, "b": drawn(np.random.default_rng(13), 400)}
     reads = {"b": contigs["b"][9:90], "poly": "A" * 30, "c": contigs["b"][200:300], "other": "T" * 50}
     assert mapping.map(reads, contigs, errors=0).counts.tolist() == [1, 8971, 1, 8951]
+
+
+@pytest.mark.parametrize("errors", [0, 2])
+def test_a_block_of_no_reads_has_no_loci(errors):
+    unit = next(read_units({"r": "A" * 30}))
+    mapper = Mapper(Index.build({"a": "A" * 90}), MapSettings(errors=errors))
+    (found,) = mapper.map_block(slice_reads(unit.reads, 0, 0), unit.mates[:0])
+    assert found.counts.size == found.statuses.size == 0
 
 
 def test_reports():

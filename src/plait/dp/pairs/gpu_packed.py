@@ -672,11 +672,11 @@ class PackedTargets:
         bases[1:] += GAP
         self.bases = bases
         self.residues = int(offsets[-1] - offsets[0])
-        self.warps = warps_of(multiprocessors())
         self.columns = int(bases[-1]) + GAP
         # Places in letters and in the rows between stripes have 32 bits.
         if self.columns * 8 >= 1 << 32:
             raise InvalidInput("targets", found=f"{self.residues} residues", expected="fewer in one batch")
+        self.warps = warps_of(multiprocessors())
         self.memory = memory
         self._order = memory.upload("packed order", order.astype(np.int32))
         self._lengths = memory.upload("packed lengths", self.lengths)
