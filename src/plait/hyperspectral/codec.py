@@ -42,17 +42,17 @@ from plait.hyperspectral.waves import (
     apart,
     bands_at_a_time,
     rows_at_a_time,
-    skew_bands_kernel,
-)
+    )
 
 #: Samples that are worth the start of a GPU which was not asked for by name, and those it takes at a time.
 WORTH: Final = 1 << 22
 _GPU_SAMPLES: Final = 1 << 25
 #: Bytes that wait in memory; more wait in a file.
 _MOST_BYTES = 1 << 26
-#: Bands that are recovered at a time where they come in turn, and pixels of which they may be.
+#: Bands that are recovered at a time where they come in turn, pixels of which they may be, and of a stretch.
 _BANDS = 48
 _MOST_PIXELS: Final = 1 << 17
+_STRETCH = 1 << 13
 #: Threads that copy, and bytes for which they are worth their start.
 _COPYING: Final = 4
 _MANY_BYTES: Final = 1 << 22
@@ -130,9 +130,13 @@ class NewBytes:
             _PYTHON.Py_DecRef(self._object)
 
 
+def _residual_type(image: ImageLayout) -> np.dtype[Any]:
+    return np.dtype(np.uint16 if image.dynamic_range <= 16 else np.uint32)
+
+
 def _fits_memory(image: ImageLayout) -> bool:
     """Whether the residuals of a whole image may wait in memory."""
-    return image.samples * (2 if image.dynamic_range <= 16 else 4) <= _MOST_BYTES
+    return image.samples * _residual_type(image).itemsize <= _MOST_BYTES
 
 
 class ResidualStore:
@@ -142,7 +146,7 @@ class ResidualStore:
     """
 
     def __init__(self, image: ImageLayout, rows: int | None = None, most_bytes: int = _MOST_BYTES) -> None:
-        self._kind = np.dtype(np.uint16 if image.dynamic_range <= 16 else np.uint32)
+        self._kind = _residual_type(image)
         self._shape = (image.bands, image.rows if rows is None else rows, image.columns)
         self._file: Any = None
         self._memory: NDArray[Any] | None = None
@@ -245,7 +249,7 @@ def _row_steps(first: int, last: int, step: int, *multiples: int | None) -> Iter
         first = end
 
 
-def _ahead(read: Callable[[int], NDArray[Any]], count: int) -> Iterator[NDArray[Any]]:
+def _ahead(read: Callable[[int], Any], count: int) -> Iterator[Any]:
     """What `read` gives for 0, 1, ...; another thread calls it for the next two."""
     with ThreadPoolExecutor(1) as pool:
         # Two of them, so that the thread goes on while this one wakes up.
@@ -314,8 +318,8 @@ class StreamDecoder:
         if hybrid and (start is not None or found is not None):
             raise Unsupported("a side index of the hybrid coder", why="its streams are read from their end")
         first, last = 0 if start is None else start.row, image.rows if last is None else last
-        if start is None and last == image.rows and found is None and threads > 1 and self._by_bands:
-            yield from self._rows_of_bands(step, into)
+        if start is None and last == image.rows and found is None and self._by_bands:
+            yield from self._rows_of_bands(step, into, threads)
             return
         waves = BandWaves(image, self.parameters.predictor, backwards=True)
         if start is not None:
@@ -375,41 +379,34 @@ class StreamDecoder:
 
     @property
     def _by_bands(self) -> bool:
-        """Whether two threads recover some bands of all rows at a time: in turn, and not too large."""
+        """Whether some bands of all rows are recovered at a time: they come in turn, and are not too large."""
         image, parameters = self._image, self.parameters
         plain = parameters.predictor.error_limits is None and not isinstance(parameters.coder, HybridCoder)
-        return (
-            parameters.order == "bsq"
-            and plain
-            and image.bands > _BANDS
-            and image.rows * image.columns <= _MOST_PIXELS
-            and _fits_memory(image)
-        )
+        small = image.rows * image.columns <= _MOST_PIXELS and _fits_memory(image)
+        return parameters.order == "bsq" and plain and small
 
-    def _rows_of_bands(self, step: int | None, into: NDArray[Any] | None) -> Iterator[NDArray[Any]]:
-        """Samples, recovered some bands at a time; the codewords of the next are read by another thread."""
+    def _rows_of_bands(
+        self, step: int | None, into: NDArray[Any] | None, threads: int
+    ) -> Iterator[NDArray[Any]]:
+        """Samples, recovered some bands at a time; the codewords of the next may be read by another thread."""
         image = self._image
-        size = image.rows * image.columns
         samples = np.empty((image.rows, image.columns, image.bands), self.dtype) if into is None else into
-        waves = BandWaves(image, self.parameters.predictor, backwards=True, stretch=size, most_bands=_BANDS)
+        out = samples.view(f"u{samples.itemsize}").reshape(-1, image.bands)
+        plan = {"stretch": _STRETCH, "most_bands": _BANDS}
+        waves = BandWaves(image, self.parameters.predictor, backwards=True, **plan)
         reader = self.reader()
         coder = make_coder(self.parameters, reader)
-        out = samples.view(f"u{samples.itemsize}").reshape(size, -1)
-        residuals = np.zeros((bands_at_a_time(image), image.rows, image.columns), np.int64)
-        # The one in use, and as many as are read ahead.
-        rooms = [waves.room(0) for _ in range(3)]
+        rooms = np.zeros((3, min(_BANDS, image.bands), image.rows, image.columns), _residual_type(image))
 
         def read(number: int) -> NDArray[Any]:
             low, high = waves.bands[number]
-            room = waves.room(number, rooms[number % 3])
-            for band in range(low, high, len(residuals)):
-                own = residuals[: high - band]
-                self.check(coder.get(own, 0, band))
-                skew_bands_kernel(own.reshape(len(own), -1), band - low, room)
-            return room
+            residuals = rooms[number % 3, : high - low]
+            self.check(coder.get(residuals, 0, low))
+            return residuals.reshape(high - low, -1)
 
-        for number, room in enumerate(_ahead(read, len(waves.bands))):
-            waves.run_bands(number, room, out[:, slice(*waves.bands[number])], image.middle)
+        count = len(waves.bands)
+        for number, residuals in enumerate(_ahead(read, count) if threads > 1 else map(read, range(count))):
+            waves.run_bands(number, residuals, out, image.middle)
         self.check_end(reader.left)
         steps = _row_steps(0, image.rows, rows_at_a_time(image) if step is None else step)
         yield from (samples[row:end] for row, end in steps)

@@ -293,16 +293,19 @@ def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any, fou
 
 @shared
 def _take_row(code: Any, residuals: Any, start: int, total: int, k: int, words: Any, place: Any) -> Any:
-    """Read the codewords of a row of one band; its accumulator, k, all bits of residuals; then as `take`."""
+    """Read the codewords of a row of one band; its accumulator, k, all bits of residuals; then as `take`.
+
+    Of residuals that are too large for `residuals` only the lower bits are kept.
+    """
     held, bits, at = place
-    count, anything = count_at(code, start), 0
+    count, anything, own = count_at(code, start), 0, (1 << code.depth) - 1
     for x in range(residuals.size):
         if start + x == 0:
             residuals[x], held, bits, at = take(words, held, bits, at, code.depth)
             continue
         k = _next_exponent(code, count, total, k)
         value, held, bits, at = _take_codeword(words, held, bits, at, code, k)
-        residuals[x] = value
+        residuals[x] = value & own
         anything |= value
         total, count = next_sum(code, count, total, value), next_count(code, count)
     return total, k, anything, held, bits, at

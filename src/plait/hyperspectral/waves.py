@@ -238,17 +238,15 @@ class BandWaves:
             predictor.prediction_bands,
         )
         self._waves: list[tuple[int, int, BandMemory]] = []
-        nothing = np.zeros((0, PAST), kind)
-        before = nothing
+        #: What is handed over to a wave: it was taken when the wave hands its own over.
+        self._handed = np.zeros((self._stretch, PAST), kind)
         widest = _padded(min(most_bands, image.bands))
         # Nothing is left under way at the end of a run, so all waves share it.
         values = np.zeros((self._stretch + widest) * widest, kind)
         for first in range(0, image.bands, most_bands):
             last = min(first + most_bands, image.bands)
-            after = np.zeros((self._stretch, PAST), kind) if last < image.bands else nothing
             memory = self._memory(predictor, first, last, values)
-            self._waves.append((first, last, memory._replace(before=before, after=after)))
-            before = after
+            self._waves.append((first, last, memory))
         limits = predictor.error_limits
         if limits is not None and limits.update_exponent is None:
             self.set_limits(limits.of_period(0))
@@ -297,30 +295,13 @@ class BandWaves:
         out = values if out is None else out
         for start in range(0, len(values), self._stretch):
             part, to = values[start : start + self._stretch], out[start : start + self._stretch]
-            first = self._done
-            for low, high, memory in self._waves:
+            for wave in self._waves:
+                low, high, memory = wave
                 # Numbers that another wave or run has left are no samples.
                 memory.values[:, high - low :] = 0
-                skew_kernel(np.ascontiguousarray(part[:, low:high]), first, memory.values)
-                self._run(memory, first, to[:, low:high], middle)
-            self._done = first + len(part)
-
-    def _run(self, memory: BandMemory, first: int, out: NDArray[Any], middle: int) -> None:
-        """Run a wave over a stretch."""
-        run_samples_kernel(self._lanes, self._numbers, self._way, memory, first, first + len(out))
-        own = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
-        unskew_kernel(memory.values, first, own, middle)
-        if own is not out:
-            out[:] = own
-
-    def room(self, number: int, before: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Where values of a wave are laid out, by `skew_bands`; in the room `before` if it is given."""
-        low, high, memory = self._waves[number]
-        if before is None:
-            return np.zeros_like(memory.values)
-        own: NDArray[Any] = before.reshape(-1)[: memory.values.size].reshape(memory.values.shape)
-        own[:, high - low :] = 0
-        return own
+                skew_kernel(part, self._done, low, high, memory.values)
+                self._run(wave, self._done, self._handed, to, middle)
+            self._done += len(part)
 
     @property
     def bands(self) -> list[tuple[int, int]]:
@@ -328,11 +309,33 @@ class BandWaves:
         return [(low, high) for low, high, _ in self._waves]
 
     def run_bands(self, number: int, values: NDArray[Any], out: NDArray[Any], middle: int) -> None:
-        """Turn the values of one wave, which are in a `room`, into `out`, (samples, bands).
+        """Turn all values of a wave, (bands, samples), into its bands of `out`, (samples, bands).
 
-        The whole image is a stretch, whose waves come one after the other.
+        Waves come one after the other; what they hand over is kept of all samples.
         """
-        self._run(self._waves[number][2]._replace(values=values), 0, out, middle)
+        if number == 0:
+            self._handed = np.zeros((len(out), PAST), self._kind)
+        low, high, memory = wave = self._waves[number]
+        for first in range(0, len(out), self._stretch):
+            last = min(first + self._stretch, len(out))
+            memory.values[:, high - low :] = 0
+            skew_bands_kernel(values, first, last, memory.values)
+            self._run(wave, first, self._handed[first:last], out[first:last], middle)
+
+    def _run(
+        self,
+        wave: tuple[int, int, BandMemory],
+        first: int,
+        handed: NDArray[Any],
+        out: NDArray[Any],
+        middle: int,
+    ) -> None:
+        """Run a wave over a stretch, from sample `first` on, whose values are laid out."""
+        low, high, memory = wave
+        before, after = handed if low else handed[:0], handed if high < self._image.bands else handed[:0]
+        memory = memory._replace(before=before, after=after)
+        run_samples_kernel(self._lanes, self._numbers, self._way, memory, first, first + len(out))
+        unskew_kernel(memory.values, first, low, high, out, middle)
 
     def _places(self, low: int, high: int, memory: BandMemory) -> tuple[NDArray[Any], NDArray[Any]]:
         """Where the last row of samples is kept, for indexing; shape (columns, bands)."""

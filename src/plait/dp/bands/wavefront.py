@@ -365,38 +365,40 @@ def run_samples(lanes: Any, numbers: Any, way: Any, memory: Any, first: int, las
 
 
 @shared
-def skew(samples: Any, first: int, values: Any) -> None:
-    """Lay a run of samples, int64 (samples, bands), out by steps in `values`, see `BandMemory`.
+def skew(samples: Any, first: int, low: int, high: int, values: Any) -> None:
+    """Lay the bands `low` to before `high` of samples out by steps in `values`, see `BandMemory`.
 
-    `first` is the number of the first of them in their bands.
+    `samples` are int64, (samples, bands); `first` is the number of the first of them in their bands.
     """
     for k in range(samples.shape[0]):
         row = (first + k) % values.shape[0]
         # Where the memory begins again.
-        turn = min(values.shape[0] - row, samples.shape[1])
+        turn = min(values.shape[0] - row, high - low)
         for z in range(turn):
-            store(OneLane(1), values, row + z, z, load(OneLane(1), samples, k, z))
+            store(OneLane(1), values, row + z, z, load(OneLane(1), samples, k, low + z))
         row -= values.shape[0]
-        for z in range(turn, samples.shape[1]):
-            store(OneLane(1), values, row + z, z, load(OneLane(1), samples, k, z))
+        for z in range(turn, high - low):
+            store(OneLane(1), values, row + z, z, load(OneLane(1), samples, k, low + z))
 
 
 @shared
-def skew_bands(samples: Any, band: int, values: Any) -> None:
-    """As `skew`, of all samples of bands from `band` on, (bands, samples); there is room for them all."""
-    for k in range(samples.shape[1]):
-        for z in range(samples.shape[0]):
-            store(OneLane(1), values, k + band + z, band + z, load(OneLane(1), samples, z, k))
+def skew_bands(residuals: Any, first: int, last: int, values: Any) -> None:
+    """As `skew`, of the samples `first` to before `last` of all bands, (bands, samples)."""
+    bands = residuals.shape[0]
+    for step in range(first, last + bands - 1):
+        row = step % values.shape[0]
+        for z in range(max(0, step - last + 1), min(bands, step - first + 1)):
+            store(OneLane(1), values, row, z, load(OneLane(1), residuals, z, step - z))
 
 
 @shared
-def unskew(values: Any, first: int, samples: Any, middle: int) -> None:
-    """The inverse of `skew`, with `middle` added: `samples`, integers, are written."""
+def unskew(values: Any, first: int, low: int, high: int, samples: Any, middle: int) -> None:
+    """The inverse of `skew`, with `middle` added: bands of `samples`, integers, are written."""
     for k in range(samples.shape[0]):
         row = (first + k) % values.shape[0]
-        turn = min(values.shape[0] - row, samples.shape[1])
+        turn = min(values.shape[0] - row, high - low)
         for z in range(turn):
-            store(OneLane(1), samples, k, z, load(OneLane(1), values, row + z, z) + middle)
+            store(OneLane(1), samples, k, low + z, load(OneLane(1), values, row + z, z) + middle)
         row -= values.shape[0]
-        for z in range(turn, samples.shape[1]):
-            store(OneLane(1), samples, k, z, load(OneLane(1), values, row + z, z) + middle)
+        for z in range(turn, high - low):
+            store(OneLane(1), samples, k, low + z, load(OneLane(1), values, row + z, z) + middle)
