@@ -42,7 +42,7 @@ from plait.hyperspectral.waves import (
     apart,
     bands_at_a_time,
     rows_at_a_time,
-    )
+)
 
 #: Samples that are worth the start of a GPU which was not asked for by name, and those it takes at a time.
 WORTH: Final = 1 << 22
@@ -379,7 +379,7 @@ class StreamDecoder:
 
     @property
     def _by_bands(self) -> bool:
-        """Whether some bands of all rows are recovered at a time: they come in turn, and are not too large."""
+        """Whether some bands of all rows are recovered at a time: they come in turn, not too large."""
         image, parameters = self._image, self.parameters
         plain = parameters.predictor.error_limits is None and not isinstance(parameters.coder, HybridCoder)
         small = image.rows * image.columns <= _MOST_PIXELS and _fits_memory(image)
@@ -388,7 +388,7 @@ class StreamDecoder:
     def _rows_of_bands(
         self, step: int | None, into: NDArray[Any] | None, threads: int
     ) -> Iterator[NDArray[Any]]:
-        """Samples, recovered some bands at a time; the codewords of the next may be read by another thread."""
+        """Samples, recovered some bands at a time; another thread may read the codewords of the next."""
         image = self._image
         samples = np.empty((image.rows, image.columns, image.bands), self.dtype) if into is None else into
         out = samples.view(f"u{samples.itemsize}").reshape(-1, image.bands)
