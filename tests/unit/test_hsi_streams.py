@@ -19,9 +19,10 @@ from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.cubes.origin import origin_path
 from plait.hyperspectral import codec, waves, writing
 from plait.hyperspectral.codec import ResidualStore, compress, decompress
-from plait.hyperspectral.codewords import BodyEnd
+from plait.hyperspectral.codewords import BodyEnd, BodyWriter, make_coder
 from plait.hyperspectral.containers import BlockGrid, Window, block_parameters, read_container
 from plait.hyperspectral.cubes import ArrayCube
+from plait.hyperspectral.header import write_header
 from plait.hyperspectral.parameters import ImageLayout, Representatives, SupplementaryTable, WeightOffsets
 from plait.hyperspectral.presets import PRESETS, preset_parameters
 from plait.hyperspectral.streams import open_stream
@@ -393,20 +394,41 @@ def test_bands_in_turn_are_coded_and_read_without_a_store(
         stream = compress(cube, parameters, device="cpu")
         np.testing.assert_array_equal(decompress(stream)[0], cube)
     monkeypatch.setattr(codec, "_BANDS", 16)
-    assert compress(cube, parameters, device="cpu") == stream
-    np.testing.assert_array_equal(decompress(stream)[0], cube)
+    monkeypatch.setattr(codec, "_STRETCH", 20)
     monkeypatch.setattr(codec, "_Stored", _none)
     with monkeypatch.context() as without:
         if coder == "sample-adaptive":
             without.setattr(codec, "ResidualStore", _none)
-        assert compress(cube, parameters, device="cpu", threads=2) == stream
-    np.testing.assert_array_equal(decompress(stream, threads=2)[0], cube)
-    rows = list(codec.StreamDecoder(stream).rows(step=4, threads=2))
-    assert [len(part) for part in rows] == [4, 4, 1]
-    np.testing.assert_array_equal(np.concatenate(rows), cube)
-    for damaged in (stream[:-9], stream + bytes(9)):
-        with pytest.raises(BodyEnd):
-            decompress(damaged, threads=2)
+        for threads in (1, 2):
+            assert compress(cube, parameters, device="cpu", threads=threads) == stream
+    for threads in (1, 2):
+        np.testing.assert_array_equal(decompress(stream, threads=threads)[0], cube)
+        rows = list(codec.StreamDecoder(stream).rows(step=4, threads=threads))
+        assert [len(part) for part in rows] == [4, 4, 1]
+        np.testing.assert_array_equal(np.concatenate(rows), cube)
+        for damaged in (stream[:-9], stream + bytes(9)):
+            with pytest.raises(BodyEnd):
+                decompress(damaged, threads=threads)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("order", ["bi", "bsq"])
+def test_a_residual_that_no_sample_has(order: str) -> None:
+    """Its codeword is one of the code's, and its bits are more than those of samples."""
+    image = ImageLayout(columns=5, rows=4, bands=3, dynamic_range=16)
+    parameters = preset_parameters(image, order=order)
+    writer = BodyWriter()
+    coder = make_coder(parameters, writer)
+    residuals = np.full((4, 5, 3), 20_000)
+    residuals[2, 3, 1] = 70_000
+    coder.put(residuals, 0)
+    coder.finish()
+    head = write_header(parameters)
+    body = writer.take()
+    stream = head + body + writer.close(len(head) + len(body), parameters.output_word_size)
+    for threads in (1, 2):
+        with pytest.raises(BodyEnd, match="a residual of more than 16 bits"):
+            decompress(stream, threads=threads)
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(map(str, order.values())))

@@ -240,8 +240,8 @@ def code_bands(code: Any, residuals: Any, row: int, sums: Any, words: Any, state
 def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any, found: Any) -> Any:
     """Read the codewords of rows; the inverse of `code_rows`. Returns a number with all bits of residuals.
 
-    `residuals`, `sums` and `cursor` are changed in place. Beyond the end of the words all bits are 0: the
-    caller checks whether the next word lies too far behind the end.
+    `residuals`, of one band of any integers that hold D bits, `sums` and `cursor` are changed in place. Beyond
+    the end of the words all bits are 0: the caller checks whether the next word lies too far behind the end.
     """
     stacks, rows, columns, bands = residuals.shape
     words, state = cursor
@@ -293,19 +293,16 @@ def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any, fou
 
 @shared
 def _take_row(code: Any, residuals: Any, start: int, total: int, k: int, words: Any, place: Any) -> Any:
-    """Read the codewords of a row of one band; its accumulator, k, all bits of residuals; then as `take`.
-
-    Of residuals that are too large for `residuals` only the lower bits are kept.
-    """
+    """Read the codewords of a row of one band; its accumulator, k, all bits of residuals; then as `take`."""
     held, bits, at = place
-    count, anything, own = count_at(code, start), 0, (1 << code.depth) - 1
+    count, anything = count_at(code, start), 0
     for x in range(residuals.size):
         if start + x == 0:
             residuals[x], held, bits, at = take(words, held, bits, at, code.depth)
             continue
         k = _next_exponent(code, count, total, k)
         value, held, bits, at = _take_codeword(words, held, bits, at, code, k)
-        residuals[x] = value & own
+        residuals[x] = value
         anything |= value
         total, count = next_sum(code, count, total, value), next_count(code, count)
     return total, k, anything, held, bits, at
