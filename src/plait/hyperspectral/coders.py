@@ -240,7 +240,7 @@ def code_bands(code: Any, residuals: Any, row: int, sums: Any, words: Any, state
 def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any, found: Any) -> Any:
     """Read the codewords of rows; the inverse of `code_rows`. Returns a number with all bits of residuals.
 
-    `residuals`, of one band of any integers that hold D bits, `sums` and `cursor` are changed in place. Beyond
+    `residuals`, of one band of any integers of D bits, `sums` and `cursor` are changed in place. Beyond
     the end of the words all bits are 0: the caller checks whether the next word lies too far behind the end.
     """
     stacks, rows, columns, bands = residuals.shape
