@@ -422,9 +422,8 @@ def test_a_residual_that_no_sample_has(order: str) -> None:
     residuals = np.full((4, 5, 3), 20_000)
     residuals[2, 3, 1] = 70_000
     coder.put(residuals, 0)
-    coder.finish()
     head = write_header(parameters)
-    body = writer.take()
+    body = writer.take() + b"".join(writer.take() for _ in coder.finish())
     stream = head + body + writer.close(len(head) + len(body), parameters.output_word_size)
     for threads in (1, 2):
         with pytest.raises(BodyEnd, match="a residual of more than 16 bits"):

@@ -792,8 +792,8 @@ class Compressor:
             self._beside.shutdown()
         if self._gpu is not None:
             self._bits.put(*self._gpu.held)
-        self._coder.finish()
-        self._put(self._bits.take())
+        for _ in self._coder.finish():
+            self._put(self._bits.take())
         self._put(self._bits.close(self._written, self.parameters.output_word_size))
 
 

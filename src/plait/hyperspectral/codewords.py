@@ -85,20 +85,15 @@ class BodyWriter:
         self._state[:] = held & ((1 << size) - 1), size, at
 
     def append(self, words: NDArray[np.uint32], held: int, bits: int) -> None:
-        """Append words that are whole, and a number of so many bits, fewer than 32."""
-        before, size, at = (int(number) for number in self._state)
-        end = at + words.size
-        if self._words.size < end + 4:
-            more = np.zeros(end + self._words.size + 4, np.uint32)
-            more[:at] = self._words[:at]
-            self._words = more
-        own = self._words[at:end]
+        """Append words, and a number of fewer than 32 bits; `take` what is there before."""
+        before, size = int(self._state[0]), int(self._state[1])
+        own = self.room(words.size).words[: words.size]
         np.right_shift(words, size, out=own)
         if size and words.size:
             own[0] |= before << (32 - size)
             own[1:] |= words[:-1] << (32 - size)
             before = int(words[-1]) & ((1 << size) - 1)
-        self._state[:] = before, size, end
+        self._state[:] = before, size, words.size
         self.put(held, bits)
 
     def take(self) -> bytes:
@@ -254,9 +249,9 @@ class ResidualCoder(ABC):
         """Read error limits."""
         return [self._stream.take(bits) for _ in range(count)]
 
-    def finish(self) -> None:
-        """Write what is still open, if anything may be."""
-        return
+    def finish(self) -> Iterator[None]:
+        """Write what is still open, if anything may be; what is written is to be taken at every step."""
+        yield
 
     def state(self, band: int | None) -> NDArray[np.int64]:
         """What reading goes on from, beside the place in the stream; of one band where they come in turn."""
@@ -352,9 +347,11 @@ class _SampleAdaptiveRows(ResidualCoder):
             self._words = words
         code_bands_kernel(self._code, residuals, row, self._sums, self._words, self._states, self._found[0])
 
-    def finish(self) -> None:
+    def finish(self) -> Iterator[None]:
+        yield
         for words, held, bits, count in zip(self._words, *self._states.tolist(), strict=True):
             self._stream.append(words[:count], held, bits)
+            yield
 
     def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> int:
         own, sums = _stacks(residuals, self._sums, band)
@@ -438,9 +435,10 @@ class _BlockAdaptiveRows(ResidualCoder):
             raise BodyEnd(f"the body holds an error limit of more than {bits} bits: it is damaged")
         return found
 
-    def finish(self) -> None:
+    def finish(self) -> Iterator[None]:
         if self._rest.size:
             self._put(np.zeros(self._size - self._rest.size, np.int64))
+        yield
 
     def state(self, band: int | None) -> NDArray[np.int64]:
         return np.concatenate([self._progress[1:], self._rest])
@@ -497,9 +495,10 @@ class _HybridRows(ResidualCoder):
     def get_limits(self, count: int, bits: int) -> list[int]:
         return super().get_limits(count, bits)[::-1]
 
-    def finish(self) -> None:
+    def finish(self) -> Iterator[None]:
         for (words, _), node in zip(flush_words(), self._open, strict=True):
             self._stream.put(int(words[int(node)], 2), len(words[int(node)]))
         for total in self._sums:
             self._stream.put(int(total), self._size)
         self._stream.put(1, 1)
+        yield
