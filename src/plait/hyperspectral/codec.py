@@ -52,7 +52,7 @@ _MOST_BYTES = 1 << 26
 #: Bands that are recovered at a time where they come in turn, pixels of which they may be, and of a stretch.
 _BANDS = 48
 _MOST_PIXELS: Final = 1 << 17
-_STRETCH = 1 << 13
+_STRETCH = 1 << 12
 #: Threads that copy, and bytes for which they are worth their start.
 _COPYING: Final = 4
 _MANY_BYTES: Final = 1 << 22
@@ -396,12 +396,16 @@ class StreamDecoder:
         waves = BandWaves(image, self.parameters.predictor, backwards=True, **plan)
         reader = self.reader()
         coder = make_coder(self.parameters, reader)
-        rooms = np.zeros((3, min(_BANDS, image.bands), image.rows, image.columns), _residual_type(image))
+        # With those that are read ahead.
+        shape = (3 if threads > 1 else 1, min(_BANDS, image.bands), image.rows, image.columns)
+        rooms = np.empty(shape, _residual_type(image))
+        step = bands_at_a_time(image)
 
         def read(number: int) -> NDArray[Any]:
             low, high = waves.bands[number]
-            residuals = rooms[number % 3, : high - low]
-            self.check(coder.get(residuals, 0, low))
+            residuals = rooms[number % len(rooms), : high - low]
+            for first in range(0, high - low, step):
+                self.check(coder.get(residuals[first : first + step], 0, low + first))
             return residuals.reshape(high - low, -1)
 
         count = len(waves.bands)

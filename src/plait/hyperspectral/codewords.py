@@ -45,7 +45,7 @@ def pieces(view: memoryview) -> Iterator[memoryview]:
         let_go(view)
 
 
-#: Words that are turned into numbers at a time.
+#: Words that are turned into numbers at a time, beside those that are needed.
 _WINDOW_WORDS = 1 << 18
 
 
@@ -147,7 +147,7 @@ class BodyReader:
         if self._words.size - at < needed and self._next < len(self._body):
             start = self._next - 4 * (self._words.size - at) if at < self._words.size else self._next
             # What is left is read again, and there may be as much as is needed.
-            size = 4 * max(4 * needed, _WINDOW_WORDS)
+            size = 4 * (needed + _WINDOW_WORDS)
             data = self._piece(start, size)
             self._kept += len(data)
             if self._kept > PIECE_BYTES:
@@ -320,6 +320,8 @@ class _SampleAdaptiveRows(ResidualCoder):
         image, exponent = parameters.image, coder.initial_count_exponent
         self._stream = stream
         self._code = adaptive_constants(parameters, coder)
+        #: Words of the longest codeword.
+        self._longest = -(-(coder.unary_length_limit + image.dynamic_range) // 32)
         sums = {k: initial_sums(image.dynamic_range, exponent, k) for k in range(15)}
         self._sums = np.array([sums[coder.exponent(z)] for z in range(image.bands)], np.int64)
         whole = parameters.order == "bi" and parameters.interleaving_depth >= image.bands
@@ -334,15 +336,16 @@ class _SampleAdaptiveRows(ResidualCoder):
             self._put_apart(residuals, row)
             return
         own, sums = _stacks(residuals, self._sums, band)
-        cursor = self._stream.room(2 * residuals.size)
+        cursor = self._stream.room(self._longest * residuals.size)
         code_rows_kernel(self._code, own, row, sums, cursor, self._found)
 
     def _put_apart(self, residuals: NDArray[np.int64], row: int) -> None:
         rows, columns, bands = residuals.shape
         used = int(self._states[2].max())
-        if self._words.shape[1] < used + 2 * rows * columns + 4:
+        needed = used + self._longest * rows * columns + 4
+        if self._words.shape[1] < needed:
             # An odd number of them, so that bands do not meet in the same sets of a cache.
-            words = np.empty((bands, 2 * (used + 2 * rows * columns) + 8 | 1), np.uint32)
+            words = np.empty((bands, 2 * needed | 1), np.uint32)
             words[:, :used] = self._words[:, :used]
             self._words = words
         code_bands_kernel(self._code, residuals, row, self._sums, self._words, self._states, self._found[0])
@@ -355,7 +358,7 @@ class _SampleAdaptiveRows(ResidualCoder):
 
     def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> int:
         own, sums = _stacks(residuals, self._sums, band)
-        cursor = self._stream.window(2 * residuals.size)
+        cursor = self._stream.window(self._longest * residuals.size)
         bits = int(decode_rows_kernel(self._code, own, row, sums, cursor, self._found))
         self._stream.check()
         return bits

@@ -239,7 +239,7 @@ class BandWaves:
         )
         self._waves: list[tuple[int, int, BandMemory]] = []
         #: What is handed over to a wave: it was taken when the wave hands its own over.
-        self._handed = np.zeros((self._stretch, PAST), kind)
+        self._handed = np.zeros((self._stretch, 1 + max(predictor.prediction_bands, 1)), kind)
         widest = _padded(min(most_bands, image.bands))
         # Nothing is left under way at the end of a run, so all waves share it.
         values = np.zeros((self._stretch + widest) * widest, kind)
@@ -314,7 +314,7 @@ class BandWaves:
         Waves come one after the other; what they hand over is kept of all samples.
         """
         if number == 0:
-            self._handed = np.zeros((len(out), PAST), self._kind)
+            self._handed = np.zeros((len(out), self._handed.shape[1]), self._kind)
         low, high, memory = wave = self._waves[number]
         for first in range(0, len(out), self._stretch):
             last = min(first + self._stretch, len(out))

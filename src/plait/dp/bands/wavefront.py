@@ -58,9 +58,9 @@ class BandMemory(NamedTuple):
     `places` (1, columns + lanes of a group): column of a sample counted
     backwards, ``-k`` modulo the columns for k = 0, 1, ...
 
-    `before` and `after` (samples of a stretch, `PAST`): what the wave before hands over, and what this one
-    does; in place m the difference of the m-th last band, in place 0 what stands for the sample of the last
-    one. No rows where there is no other wave.
+    `before` and `after` (samples of a stretch, 1 + bands that are predicted from, at least 2): what the wave
+    before hands over, and what this one does; in place m the difference of the m-th last band, in place 0
+    what stands for the sample of the last one. No rows where there is no other wave. They may be one array.
     """
 
     values: Any
