@@ -111,7 +111,7 @@ def stage_times(cube: NDArray[Any], parameters: StreamParameters, repeat: int) -
         bands = BandsAbreast(image, parameters.predictor) if exact else BandWaves(image, parameters.predictor)
         for part in parts:
             if isinstance(bands, BandsAbreast):
-                residuals.append(bands.run(part))
+                residuals.append(bands.run(part).astype(np.int64))
                 continue
             values = part.astype(np.int64) - image.middle
             bands.run(values.reshape(-1, image.bands))

@@ -399,13 +399,13 @@ class StreamDecoder:
         # With those that are read ahead.
         shape = (3 if threads > 1 else 1, min(_BANDS, image.bands), image.rows, image.columns)
         rooms = np.empty(shape, _residual_type(image))
-        step = bands_at_a_time(image)
+        few = bands_at_a_time(image)
 
         def read(number: int) -> NDArray[Any]:
             low, high = waves.bands[number]
             residuals = rooms[number % len(rooms), : high - low]
-            for first in range(0, high - low, step):
-                self.check(coder.get(residuals[first : first + step], 0, low + first))
+            for first in range(0, high - low, few):
+                self.check(coder.get(residuals[first : first + few], 0, low + first))
             return residuals.reshape(high - low, -1)
 
         count = len(waves.bands)
@@ -758,8 +758,8 @@ class Compressor:
             self._put_coded(1)
         return rows
 
-    def _code(self, residuals: NDArray[np.int64], row: int) -> bytes:
-        self._coder.put(residuals, row)
+    def _code(self, residuals: NDArray[Any], row: int) -> bytes:
+        self._coder.put(np.ascontiguousarray(residuals, np.int64), row)
         return self._bits.take()
 
     def _put_coded(self, most: int) -> None:

@@ -158,31 +158,33 @@ class BandsAbreast:
             predictor.prediction_bands,
         )
         self._bands = -(-image.bands // self._lanes.width) * self._lanes.width
-        nothing = np.zeros((0, self._bands), self._kind)
+        #: Residuals of a run, and those of the one before, which may still be coded.
+        self._rooms = np.zeros((2, 0, self._bands), self._kind)
         past = np.zeros((2, PAST + self._bands), self._kind)
         samples = np.zeros((image.columns + 1, PAST + self._bands), self._kind)
         weights = _weights_of(predictor, 0, image.bands, self._bands, self._kind)
-        self._memory = Abreast(samples, nothing, past, *weights)
+        self._memory = Abreast(samples, self._rooms[0], past, *weights)
 
-    def run(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """Residuals of the next rows, shape (rows, columns, bands)."""
+    def run(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Residuals of the next rows, shape (rows, columns, bands), until the run after the next one."""
         image, before = self._image, self._image.columns + 1
         count = len(rows) * image.columns
-        if len(self._memory.residuals) < count:
+        if self._rooms.shape[1] < count:
             kept = self._memory.samples[:before]
             samples = np.zeros((before + count, kept.shape[1]), self._kind)
             samples[:before] = kept
-            self._memory = self._memory._replace(
-                samples=samples, residuals=np.empty((count, self._bands), self._kind)
-            )
-        samples, residuals = self._memory.samples, self._memory.residuals
+            self._memory = self._memory._replace(samples=samples)
+            self._rooms = np.empty((2, count, self._bands), self._kind)
+        self._rooms = self._rooms[::-1]
+        samples, residuals = self._memory.samples, self._rooms[0]
         own = samples[before : before + count, PAST : PAST + image.bands]
         np.subtract(rows.reshape(count, -1), image.middle, out=own, dtype=self._kind, casting="unsafe")
-        run_abreast_kernel(self._lanes, self._numbers, self._way, self._memory, self._done, count)
+        memory = self._memory._replace(residuals=residuals)
+        run_abreast_kernel(self._lanes, self._numbers, self._way, memory, self._done, count)
         self._done += count
         # The rows before those of the next run; they may overlap.
         samples[:before] = samples[count : count + before].copy()
-        found: NDArray[np.int64] = residuals[:count, : image.bands].astype(np.int64)
+        found: NDArray[Any] = residuals[:count, : image.bands]
         return found.reshape(len(rows), image.columns, image.bands)
 
     def resume(self, row: int, near: NDArray[np.int64], weights: NDArray[np.int64]) -> None:
