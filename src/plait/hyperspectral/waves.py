@@ -298,10 +298,7 @@ class BandWaves:
         for start in range(0, len(values), self._stretch):
             part, to = values[start : start + self._stretch], out[start : start + self._stretch]
             for wave in self._waves:
-                low, high, memory = wave
-                # Numbers that another wave or run has left are no samples.
-                memory.values[:, high - low :] = 0
-                skew_kernel(part, self._done, low, high, memory.values)
+                skew_kernel(part, self._done, *wave[:2], wave[2].values)
                 self._run(wave, self._done, self._handed, to, middle)
             self._done += len(part)
 
@@ -317,11 +314,10 @@ class BandWaves:
         """
         if number == 0:
             self._handed = np.zeros((len(out), self._handed.shape[1]), self._kind)
-        low, high, memory = wave = self._waves[number]
+        wave = self._waves[number]
         for first in range(0, len(out), self._stretch):
             last = min(first + self._stretch, len(out))
-            memory.values[:, high - low :] = 0
-            skew_bands_kernel(values, first, last, memory.values)
+            skew_bands_kernel(values, first, last, wave[2].values)
             self._run(wave, first, self._handed[first:last], out[first:last], middle)
 
     def _run(
@@ -334,6 +330,8 @@ class BandWaves:
     ) -> None:
         """Run a wave over a stretch, from sample `first` on, whose values are laid out."""
         low, high, memory = wave
+        # Numbers that another wave or run has left are no samples.
+        memory.values[:, high - low :] = 0
         before, after = handed if low else handed[:0], handed if high < self._image.bands else handed[:0]
         memory = memory._replace(before=before, after=after)
         run_samples_kernel(self._lanes, self._numbers, self._way, memory, first, first + len(out))
