@@ -57,12 +57,14 @@ def sequence_of(seed: int, longest: int, shortest: int = 0, letters: str = "ACGU
 
 def scores(seed: int, most: int = 60) -> Any:
     drawn = np.random.default_rng(seed)
-    return weights_of(lambda shape: drawn.integers(-30, 12, shape).astype(np.float32), most)
+    # Of odd seeds some interior loops weigh by themselves.
+    never = BEST.zero if seed % 2 else None
+    return weights_of(lambda shape: drawn.integers(-30, 12, shape).astype(np.float32), most, never)
 
 
 def factors(seed: int, most: int = 60) -> Any:
     drawn = np.random.default_rng(seed)
-    return weights_of(drawn.random, most)
+    return weights_of(drawn.random, most, 0.0 if seed % 2 else None)
 
 
 def rows(
@@ -147,11 +149,11 @@ def test_best_scores_in_lanes(width: int) -> None:
 
 
 def test_a_sequence_in_each_lane() -> None:
-    rule, weights = NearestNeighbor(np.float32(-1), np.float32(0)), scores(2, 130)
+    rule, weights = NearestNeighbor(np.float32(-1), np.float32(0)), scores(5, 130)
     found = [sequence_of(seed, 32) for seed in range(14)] + LONG[:1]
     _, kept = rows(filled_only, lanes_of(16), found, 16, Candidates(), rule, BEST, weights)
     for g, sequence in enumerate(found):
-        assert kept.exterior[0, g] == best_of_prefixes(sequence, 2)[0]
+        assert kept.exterior[0, g] == best_of_prefixes(sequence, 5)[0]
     assert kept.exterior[0, 15] == 0
 
 

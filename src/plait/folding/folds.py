@@ -371,7 +371,7 @@ def suboptimals_of(
 ) -> list[Suboptimals]:
     """Structures of nearly the least energy, of sequences whose constraints can be met."""
     found: dict[int, Suboptimals] = {}
-    for meaning, numbers in _by_meaning(molecules):
+    for meaning, numbers in _by_meaning(molecules, settings.model):
         weighing = weigh(settings.model, meaning, _table_size(molecules))
         strands = [strand_of(molecules[k], weighing, _FORCED) for k in numbers]
         below = float(round(100 * within))
@@ -461,7 +461,7 @@ class Folded(NamedTuple):
 def fold_molecules(molecules: Sequence[Molecule], settings: FoldSettings, target: Target) -> list[Folded]:
     """Best scores and structures of sequences; a score is -inf if not all forced bases can pair."""
     found: dict[int, Best] = {}
-    for meaning, numbers in _by_meaning(molecules):
+    for meaning, numbers in _by_meaning(molecules, settings.model):
         weighing = weigh(settings.model, meaning, _table_size(molecules))
         strands = [strand_of(molecules[k], weighing, _FORCED) for k in numbers]
         launched = target.launch(FOLDS, FoldBatch(*weighing[:3], strands))
@@ -471,12 +471,13 @@ def fold_molecules(molecules: Sequence[Molecule], settings: FoldSettings, target
     return [Folded(score, found[k][1]) for k, score in enumerate(met)]
 
 
-def _by_meaning(molecules: Sequence[Molecule]) -> Iterator[tuple[Meaning, list[int]]]:
+def _by_meaning(molecules: Sequence[Molecule], model: Model) -> Iterator[tuple[Meaning, list[int]]]:
     """Numbers of sequences by the scores that they need."""
     kinds: tuple[Meaning, Meaning] = ("scores", "wide scores")
+    most = model.parameters.exact_bases
+    single = [one.forced is None and one.codes.size <= most for one in molecules]
     for meaning in kinds:
-        numbers = [k for k, one in enumerate(molecules) if (one.forced is None) == (meaning == "scores")]
-        if numbers:
+        if numbers := [k for k, fits in enumerate(single) if fits == (meaning == "scores")]:
             yield meaning, numbers
 
 
