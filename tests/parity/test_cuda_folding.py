@@ -62,7 +62,7 @@ def test_best_structures() -> None:
     found = CudaTarget((0,)).launch(FOLDS, batch)
     for one, other in zip(found, expected, strict=True):
         assert one == other
-    assert sum(score > 0 for score, _ in found) == 2
+    assert sum(score > 0 for score, _ in found) == 3
 
 
 @pytest.mark.usefixtures("few_threads")
