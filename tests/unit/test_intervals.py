@@ -159,7 +159,8 @@ def test_a_sequence_in_each_lane() -> None:
 
 def test_sums_in_lanes_and_logarithms() -> None:
     rule, weights = NearestNeighbor(np.float64(0.6), np.float64(1)), factors(3, 130)
-    logarithms = weights._replace(values=np.log(weights.values))
+    with np.errstate(divide="ignore"):
+        logarithms = weights._replace(values=np.log(weights.values))
     found = [sequence_of(seed, 32) for seed in range(7)] + LONG[:1]
     _, kept = rows(fill_kernel, lanes_of(8), found, 8, EveryStem(), rule, SUM, weights)
     alg = LOG_SUM._replace(zero=np.float64(-np.inf), one=np.float64(0))
