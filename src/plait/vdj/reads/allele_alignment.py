@@ -33,6 +33,8 @@ _BEFORE_CYS: Final = 30
 #: Bases of a V at which an alignment over the Cys can begin, about; and those of a read that are its start.
 _BEGINNINGS, _AT_START = 20, 4
 _SETS: Final = 16
+#: Bits of the ends of words that are looked up first.
+_FEWEST_END_BITS, _MOST_END_BITS = 10, 18
 #: Sequences share a frame if they overlap by this share, and differ in no more bases of any window.
 _LEAST_ALIKE, _FRAME_WINDOW, _MOST_UNLIKE = 0.75, 32, 12
 
@@ -41,8 +43,9 @@ class WordIndex(NamedTuple):
     """The words of some references, and what segments are scored with.
 
     `size`: letters of a word, k. `table`, int32 (4^k / 32, 2), at least one row: for 32 words each, which of
-    them occur, one bit a word, and how many words occur before. `starts` (int32) are offsets of the words
-    that occur into `entries`, int32 (occurrences, 2): frame and position in it.
+    them occur, one bit a word, and how many words occur before. `ends`, int32 (a power of 2,), has a bit for
+    each end of a word, its lowest bits: whether some word that occurs has it. `starts` (int32) are offsets of
+    the words that occur into `entries`, int32 (occurrences, 2): frame and position in it.
 
     References that are alike without gaps share a frame: `members` are those of frame after frame, with
     offsets `frame_starts`, `longest` the length of the longest of each; position p of a reference is
@@ -57,6 +60,7 @@ class WordIndex(NamedTuple):
 
     size: Any
     table: Any
+    ends: Any
     starts: Any
     entries: Any
     members: Any
@@ -218,6 +222,15 @@ def _planes(numbers: Sequence[NDArray[np.int8]]) -> tuple[NDArray[np.int64], NDA
     return planes, starts
 
 
+def _ends(words: NDArray[np.int64], size: int) -> NDArray[np.int32]:
+    """`WordIndex.ends`: so many that few occur, and no more than the nearest memory holds."""
+    bits = min(max((8 * words.size).bit_length(), _FEWEST_END_BITS), _MOST_END_BITS, 2 * size)
+    found = np.zeros((1 << bits) // 32, np.uint32)
+    own = words & ((1 << bits) - 1)
+    np.bitwise_or.at(found, own >> 5, np.uint32(1) << (own & 31).astype(np.uint32))
+    return found.view(np.int32)
+
+
 def _word_index(
     sequences: Sequence[NDArray[np.uint8]], anchors: NDArray[np.int64], size: int, scores: NDArray[np.int32]
 ) -> WordIndex:
@@ -242,6 +255,7 @@ def _word_index(
     return WordIndex(
         size=size,
         table=table.view(np.int32),
+        ends=_ends(distinct, size),
         starts=np.append(starts, len(entries)).astype(np.int32),
         entries=entries[:, 1:].astype(np.int32),
         members=np.argsort(frames, kind="stable"),

@@ -63,7 +63,8 @@ class VoteScratch(NamedTuple):
 
     Of frames: `votes` are zero between texts; `diagonals` lead by `leads`; `touched` are those with votes,
     and `best` their best scores, 0 where they are not looked at. `scores` are those of the references of the
-    others, -1 for low ones. `planes`, (enough, 2), is the text as a `WordIndex` has its references.
+    others, -1 for low ones. `planes`, (enough, 2), is the text as a `WordIndex` has its references. `places`
+    and `words`, for each position of a text, are of words that may occur.
     """
 
     votes: Any
@@ -73,6 +74,20 @@ class VoteScratch(NamedTuple):
     best: Any
     scores: Any
     planes: Any
+    places: Any
+    words: Any
+
+
+class Settled(NamedTuple):
+    """References of texts that are the best ones by whatever alignment, and need no other to be tried.
+
+    `scores` and `diagonals` (of the first of them) are int64, (texts,), `ties`, bool (texts, references),
+    says which they are; the score is 0 where there are others.
+    """
+
+    scores: Any
+    diagonals: Any
+    ties: Any
 
 
 class Candidates(NamedTuple):
@@ -134,31 +149,51 @@ def _count(index: Any, number: int, position: int, scratch: Any, touched: int) -
 
 @shared
 def _count_words(index: Any, letters: Any, first: int, last: int, mirrored: int, scratch: Any) -> Any:
-    """Votes of all words of a text, and its planes.
+    """Votes of all words of a text; of one with votes its planes, too.
 
     Returns the number of frames with votes, and whether each letter is a single one.
     """
     size = index.size
     mask = (1 << (2 * size)) - 1
+    # The partner of number k is 3 - k.
+    start, step, flip = (last - 1, -1, 3) if mirrored else (first, 1, 0)
+    ends = 32 * index.ends.size - 1
     word = 0
-    whole = 0
-    touched = 0
-    for k in range((last - first + 31) // 32):
-        scratch.planes[k, 0] = 0
-        scratch.planes[k, 1] = 0
-    plain = True
+    found = 0
+    unknown = -1
     for position in range(last - first):
-        number = int(index.numbers[oriented(index, letters, first, last, mirrored, position)])
-        plain = plain and number >= 0
-        word = ((word << 2) | (number & 3)) & mask
-        scratch.planes[position >> 5, 0] |= ((number >> 1) & 1) << (position & 31)
-        scratch.planes[position >> 5, 1] |= (number & 1) << (position & 31)
-        whole = whole + 1 if number >= 0 else 0
-        if whole >= size:
-            found = find_word(index, word)
-            if found >= 0:
-                touched = _count(index, found, position - size + 1, scratch, touched)
-    return touched, plain
+        number = int(index.numbers[letters[start + step * position]])
+        word = ((word << 2) | ((number ^ flip) & 3)) & mask
+        if number < 0:
+            unknown = position
+        scratch.places[found] = position - size + 1
+        scratch.words[found] = word
+        if position - unknown >= size:
+            found += (int(index.ends[(word & ends) >> 5]) >> (word & 31)) & 1
+    # One after the other, the processor need not wait for memory between them.
+    for k in range(found):
+        scratch.words[k] = find_word(index, scratch.words[k])
+    touched = 0
+    for k in range(found):
+        if scratch.words[k] >= 0:
+            touched = _count(index, scratch.words[k], scratch.places[k], scratch, touched)
+    if touched > 0:
+        put_planes(index, letters, first, last, mirrored, scratch)
+    return touched, unknown < 0
+
+
+@shared
+def put_planes(index: Any, letters: Any, first: int, last: int, mirrored: int, scratch: Any) -> None:
+    """Make the planes of a text."""
+    start, step, flip = (last - 1, -1, 3) if mirrored else (first, 1, 0)
+    for word in range((last - first + 31) // 32):
+        high = low = 0
+        for bit in range(min(32, last - first - 32 * word)):
+            number = int(index.numbers[letters[start + step * (32 * word + bit)]]) ^ flip
+            high |= ((number >> 1) & 1) << bit
+            low |= (number & 1) << bit
+        scratch.planes[word, 0] = high
+        scratch.planes[word, 1] = low
 
 
 @shared
@@ -253,9 +288,38 @@ def gaps_may_pay(
         low = max(0, -other)
         high = min(size, length - other)
         gap = limits.gap + (step - 1) * limits.gap_extend + below
-        if _gain(index, planes, reference, diagonal, other, low, high, limits.mismatch, own, gap):
+        if _most_gain(index, planes, reference, diagonal, other, low, high, limits.mismatch, own) > gap and (
+            _gain(index, planes, reference, diagonal, other, low, high, limits.mismatch, own, gap)
+        ):
             return True
     return False
+
+
+@shared
+def _most_gain(
+    index: Any,
+    planes: Any,
+    reference: int,
+    diagonal: int,
+    other: int,
+    low: int,
+    high: int,
+    mismatch: int,
+    own: Any,
+) -> int:
+    """All that letters of [low, high) gain on another diagonal, if those that lose are left out."""
+    gain = 0
+    for word in range(low >> 5, ((high - 1) >> 5) + 1):
+        within = _bits(word, own[1], own[2])
+        # None differ where the score is the length.
+        here = 0
+        if own[0] < own[2] - own[1]:
+            here = _unlike(index, planes, word, reference, diagonal, own[1], own[2])
+        changed = _bits(word, low, high) & (here | ~within)
+        if changed != 0:
+            better = changed & ~_unlike(index, planes, word, reference, other, low, high)
+            gain += (1 - mismatch) * population(better & within) + population(better & ~within)
+    return gain
 
 
 @shared
@@ -402,6 +466,109 @@ def vote_text(
                     at += 1
         scratch.votes[frame] = 0
     return at
+
+
+@shared
+def _least_votes(index: Any, best: int, longest: int, limits: Any) -> int:
+    """Words, at least, that an alignment of score `best` shares with a reference of so many letters."""
+    # Each mismatch takes words away; what it costs must be made up for by letters, and these are limited.
+    mismatches = max(longest - best, 0) // (1 - limits.mismatch)
+    return int(best - (index.size - 1) - (index.size - 1 + limits.mismatch) * mismatches)
+
+
+@shared
+def _may_reach(
+    index: Any, size: int, frame: int, low: int, high: int, best: int, limits: Any, scratch: Any
+) -> bool:
+    """Whether some alignment of a frame may come up to `best`, but for those on the leading diagonal.
+
+    It may have gaps. References are those from `low` to before `high`.
+    """
+    least = _least_votes(index, best, min(size, index.longest[frame]), limits)
+    if scratch.votes[frame] < least:
+        return False
+    # No more votes than these are for other diagonals.
+    if scratch.votes[frame] - scratch.leads[frame] >= least:
+        return True
+    opening = limits.gap - limits.gap_extend
+    for m in range(index.frame_starts[frame], index.frame_starts[frame + 1]):
+        reference = index.members[m]
+        if reference < low or reference >= high:
+            continue
+        diagonal = scratch.diagonals[frame] - index.shifts[reference]
+        length = index.bounds[reference + 1] - index.bounds[reference]
+        # Letters of a gap: each lets the alignment be one letter longer than the diagonal, and costs more.
+        room = min(size, length - diagonal) - max(0, -diagonal) - best - opening
+        if room >= opening + 2:
+            # There may be two gaps.
+            return True
+        own = plain_score(index, scratch.planes, size, reference, diagonal, limits.mismatch, 0)[0]
+        for k in range(2 * room):
+            step = k // 2 + 1
+            other = diagonal + (step if k % 2 == 0 else -step)
+            least = best - own + limits.gap + (step - 1) * limits.gap_extend + (1 if own == best else 0)
+            if plain_score(index, scratch.planes, size, reference, other, limits.mismatch, least)[0] >= least:
+                return True
+    return False
+
+
+@shared
+def settle_text(
+    index: Any,
+    letters: Any,
+    first: int,
+    last: int,
+    group: Any,
+    limits: Any,
+    scratch: Any,
+    out: Any,
+    text: int,
+) -> None:
+    """Find the best references of a text without gaps, if no alignment of another kind comes up to them.
+
+    The text is ``letters[first:last]``; `group`, `low`, `high` and the most letters of one, are references
+    without ambiguous letters. `limits` are such that a letter of a gap costs more than one alike gains. In
+    `out`, the `Settled`, the row `text` stays zero else.
+    """
+    size = last - first
+    low, high, longest = group
+    touched, plain = _count_words(index, letters, first, last, 0, scratch)
+    best = 0
+    for k in range(touched):
+        frame = scratch.touched[k]
+        for m in range(index.frame_starts[frame], index.frame_starts[frame + 1]):
+            reference = index.members[m]
+            if plain and low <= reference < high:
+                diagonal = scratch.diagonals[frame] - index.shifts[reference]
+                own = plain_score(index, scratch.planes, size, reference, diagonal, limits.mismatch, best)[0]
+                scratch.scores[reference] = own
+                best = max(best, own)
+    settled = best > 0 and _least_votes(index, best, min(size, longest), limits) > 0
+    for k in range(touched):
+        frame = scratch.touched[k]
+        settled = settled and not _may_reach(index, size, frame, low, high, best, limits, scratch)
+        scratch.votes[frame] = 0
+    if settled:
+        out.scores[text] = best
+        lowest = high
+        for k in range(touched):
+            frame = scratch.touched[k]
+            for m in range(index.frame_starts[frame], index.frame_starts[frame + 1]):
+                reference = index.members[m]
+                if low <= reference < high and scratch.scores[reference] == best:
+                    out.ties[text, reference - low] = True
+                    if reference < lowest:
+                        lowest = reference
+                        out.diagonals[text] = scratch.diagonals[frame] - index.shifts[reference]
+
+
+@kernel
+def settle_kernel(
+    index: Any, letters: Any, firsts: Any, lasts: Any, group: Any, limits: Any, scratch: Any, out: Any
+) -> None:
+    """Settled texts, see `settle_text`."""
+    for text in range(firsts.size):
+        settle_text(index, letters, firsts[text], lasts[text], group, limits, scratch, out, text)
 
 
 @shared
@@ -553,12 +720,32 @@ class Pairs(NamedTuple):
     open: NDArray[np.bool_]
 
 
-def vote_scratch(index: SegmentIndex, texts: Texts) -> VoteScratch:
-    """Memory for votes of texts."""
-    words = -(-int(texts.sizes.max(initial=0)) // 32)
+def vote_scratch(index: SegmentIndex, sizes: NDArray[np.int64]) -> VoteScratch:
+    """Memory for votes of texts of such sizes."""
+    longest = int(sizes.max(initial=0))
     votes, diagonals, leads, touched, best = np.zeros((5, index.words.frame_starts.size - 1), np.int64)
-    scores, planes = np.zeros(len(index.queries), np.int64), np.zeros((words, 2), np.int64)
-    return VoteScratch(votes, diagonals, leads, touched, best, scores, planes)
+    scores, planes = np.zeros(len(index.queries), np.int64), np.zeros((-(-longest // 32), 2), np.int64)
+    places, words = np.zeros((2, longest + 1), np.int64)
+    return VoteScratch(votes, diagonals, leads, touched, best, scores, planes, places, words)
+
+
+def _limits(index: SegmentIndex, below: int, least: int, settle: int) -> VoteLimits:
+    own, votes = index.scoring, 2 if index.words.size > _SHORT_WORD else 1
+    changed = _CHANGES * index.words.size
+    return VoteLimits(votes, changed, below, least, own.gap_open, own.gap_extend, own.mismatch, settle)
+
+
+def settled_texts(index: SegmentIndex, number: int, parts: Parts) -> Settled:
+    """What is settled of parts by the words that they share with the alleles of a germline set."""
+    own, count = index.of_set(number), parts.firsts.size
+    lengths = np.diff(index.words.bounds)[own]
+    scores, diagonals = np.zeros((2, count), np.int64)
+    found = Settled(scores, diagonals, np.zeros((count, lengths.size), np.bool_))
+    if index.words.plain[own].all() and index.scoring.gap_extend > 1:
+        scratch, limits = vote_scratch(index, parts.sizes), _limits(index, 0, 0, 0)
+        group = own.start, own.stop, int(lengths.max(initial=0))
+        settle_kernel(index.words, *parts, group, limits, scratch, found)
+    return found
 
 
 def _votes(
@@ -566,12 +753,7 @@ def _votes(
 ) -> list[NDArray[np.int64]]:
     """All candidates, as the columns of `Candidates`."""
     alleles = len(index.queries)
-    own = index.scoring
-    votes = 2 if index.words.size > _SHORT_WORD else 1
-    limits = VoteLimits(
-        votes, _CHANGES * index.words.size, below, least, own.gap_open, own.gap_extend, own.mismatch, settle
-    )
-    scratch = vote_scratch(index, texts)
+    limits, scratch = _limits(index, below, least, settle), vote_scratch(index, texts.sizes)
     room = Candidates(*np.empty((6, max(_ROOM, 2 * alleles)), np.int64))
     found: list[NDArray[np.int64]] = [np.zeros((6, 0), np.int64)]
     text = 0
