@@ -629,7 +629,7 @@ class Texts(NamedTuple):
 
 def texts_of(reads: ReadBlock) -> Texts:
     """Reads as sets of bases."""
-    return Texts(IUPAC_MASK[reads.letters], np.array(reads.starts, np.int64))
+    return Texts(IUPAC_MASK.take(reads.letters), np.array(reads.starts, np.int64))
 
 
 def join_texts(first: Texts, second: Texts) -> Texts:
