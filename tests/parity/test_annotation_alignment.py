@@ -251,8 +251,7 @@ def test_votes_as_interpreted() -> None:
     at = 0
     for text in range(texts.sizes.size):
         first, last = texts.starts[text : text + 2].tolist()
-        for mirrored in range(2):
-            at = vote_text(words, texts.codes, first, last, text, mirrored, limits, own, expected, at)
+        at = vote_text(words, texts.codes, first, last, text, limits, own, expected, at)
     assert (reached, used) == (texts.sizes.size, at)
     assert at >= 6
     for a, b in zip(out, expected, strict=True):

@@ -63,8 +63,8 @@ class VoteScratch(NamedTuple):
 
     Of frames: `votes` are zero between texts; `diagonals` lead by `leads`; `touched` are those with votes,
     and `best` their best scores, 0 where they are not looked at. `scores` are those of the references of the
-    others, -1 for low ones. `planes`, (enough, 2), is the text as a `WordIndex` has its references. `places`
-    and `words`, for each position of a text, are of words that may occur.
+    others, -1 for low ones. `planes`, (enough, 2), is the text as a `WordIndex` has its references. `words`,
+    (2, enough), are of the text and its mirror: words that may occur, and behind their 32 bits their places.
     """
 
     votes: Any
@@ -74,7 +74,6 @@ class VoteScratch(NamedTuple):
     best: Any
     scores: Any
     planes: Any
-    places: Any
     words: Any
 
 
@@ -148,38 +147,53 @@ def _count(index: Any, number: int, position: int, scratch: Any, touched: int) -
 
 
 @shared
-def _count_words(index: Any, letters: Any, first: int, last: int, mirrored: int, scratch: Any) -> Any:
-    """Votes of all words of a text; of one with votes its planes, too.
+def _scan(index: Any, letters: Any, first: int, last: int, scratch: Any) -> Any:
+    """Look through the words of a text and of its mirror for those that may occur.
 
-    Returns the number of frames with votes, and whether each letter is a single one.
+    Returns how many there are, and whether each letter is a single one.
     """
     size = index.size
     mask = (1 << (2 * size)) - 1
-    # The partner of number k is 3 - k.
-    start, step, flip = (last - 1, -1, 3) if mirrored else (first, 1, 0)
     ends = 32 * index.ends.size - 1
-    word = 0
-    found = 0
+    word = mirror = 0
+    found = mirrored = 0
     unknown = -1
     for position in range(last - first):
-        number = int(index.numbers[letters[start + step * position]])
-        word = ((word << 2) | ((number ^ flip) & 3)) & mask
+        number = int(index.numbers[letters[first + position]])
+        # The partner of number k is 3 - k.
+        word = ((word << 2) | (number & 3)) & mask
+        mirror = (mirror >> 2) | ((~number & 3) << (2 * size - 2))
         if number < 0:
             unknown = position
-        scratch.places[found] = position - size + 1
-        scratch.words[found] = word
         if position - unknown >= size:
+            scratch.words[0, found] = word | ((position - size + 1) << 32)
+            scratch.words[1, mirrored] = mirror | ((last - first - 1 - position) << 32)
             found += (int(index.ends[(word & ends) >> 5]) >> (word & 31)) & 1
+            mirrored += (int(index.ends[(mirror & ends) >> 5]) >> (mirror & 31)) & 1
+    return found, mirrored, unknown < 0
+
+
+@shared
+def _count_words(
+    index: Any, letters: Any, first: int, last: int, mirrored: int, found: int, scratch: Any
+) -> int:
+    """Votes of `found` words of a text or its mirror; if there are votes, its planes, too.
+
+    Returns the number of frames with votes.
+    """
+    low = (1 << 32) - 1
     # One after the other, the processor need not wait for memory between them.
     for k in range(found):
-        scratch.words[k] = find_word(index, scratch.words[k])
+        word = scratch.words[mirrored, k]
+        scratch.words[mirrored, k] = (word & ~low) | (find_word(index, word & low) + 1)
     touched = 0
     for k in range(found):
-        if scratch.words[k] >= 0:
-            touched = _count(index, scratch.words[k], scratch.places[k], scratch, touched)
+        word = scratch.words[mirrored, found - 1 - k if mirrored else k]
+        if word & low != 0:
+            touched = _count(index, (word & low) - 1, word >> 32, scratch, touched)
     if touched > 0:
         put_planes(index, letters, first, last, mirrored, scratch)
-    return touched, unknown < 0
+    return touched
 
 
 @shared
@@ -371,10 +385,17 @@ def _reach(index: Any, size: int, frame: int, best: int, limits: Any, scratch: A
 
 @shared
 def _score_frames(
-    index: Any, letters: Any, first: int, last: int, mirrored: int, limits: Any, scratch: Any
-) -> Any:
-    """Scores of the references in all frames with votes; returns the number of these, and the best score."""
-    touched, plain = _count_words(index, letters, first, last, mirrored, scratch)
+    index: Any,
+    letters: Any,
+    first: int,
+    last: int,
+    mirrored: int,
+    plain: bool,
+    touched: int,
+    limits: Any,
+    scratch: Any,
+) -> int:
+    """Scores of the references in all frames with votes; returns the best one."""
     lead = 0
     for k in range(touched):
         if scratch.votes[scratch.touched[k]] > scratch.votes[scratch.touched[lead]]:
@@ -403,7 +424,7 @@ def _score_frames(
             own = max(own, score)
         scratch.best[frame] = own
         best = max(best, own)
-    return touched, best, plain
+    return best
 
 
 @shared
@@ -427,23 +448,38 @@ def _is_open(index: Any, size: int, frame: int, best: int, limits: Any, scratch:
 
 @shared
 def vote_text(
+    index: Any, letters: Any, first: int, last: int, text: int, limits: Any, scratch: Any, out: Any, at: int
+) -> int:
+    """Find the candidates of a text and of its mirror; returns where the next one goes.
+
+    The text is ``letters[first:last]``. `scratch` and `out` are changed in place; from `at` on, `out` has
+    room for all references twice.
+    """
+    found, turned, plain = _scan(index, letters, first, last, scratch)
+    for mirrored in range(2):
+        words = turned if mirrored else found
+        at = _vote(index, letters, first, last, text, mirrored, words, plain, limits, scratch, out, at)
+    return at
+
+
+@shared
+def _vote(
     index: Any,
     letters: Any,
     first: int,
     last: int,
     text: int,
     mirrored: int,
+    words: int,
+    plain: bool,
     limits: Any,
     scratch: Any,
     out: Any,
     at: int,
 ) -> int:
-    """Find the candidates of a text in one orientation; returns where the next one goes.
-
-    The text is ``letters[first:last]``; `mirrored` is 1 to read it as its mirror. `scratch` and `out` are
-    changed in place; from `at` on, `out` has room for all references.
-    """
-    touched, best, plain = _score_frames(index, letters, first, last, mirrored, limits, scratch)
+    """Find the candidates of a text, or of its mirror where `mirrored` is 1, by so many words."""
+    touched = _count_words(index, letters, first, last, mirrored, words, scratch)
+    best = _score_frames(index, letters, first, last, mirrored, plain, touched, limits, scratch)
     for k in range(touched):
         frame = scratch.touched[k]
         own = scratch.best[frame]
@@ -532,7 +568,8 @@ def settle_text(
     """
     size = last - first
     low, high, longest = group
-    touched, plain = _count_words(index, letters, first, last, 0, scratch)
+    words, _, plain = _scan(index, letters, first, last, scratch)
+    touched = _count_words(index, letters, first, last, 0, words, scratch)
     best = 0
     for k in range(touched):
         frame = scratch.touched[k]
@@ -594,8 +631,7 @@ def votes_kernel(
     references = scratch.scores.size
     while text < starts.size - 1 and at + 2 * references <= out.texts.size:
         first, last = starts[text], starts[text + 1]
-        for mirrored in range(2):
-            at = vote_text(index, letters, first, last, text, mirrored, limits, scratch, out, at)
+        at = vote_text(index, letters, first, last, text, limits, scratch, out, at)
         text += 1
     return text, at
 
@@ -725,8 +761,8 @@ def vote_scratch(index: SegmentIndex, sizes: NDArray[np.int64]) -> VoteScratch:
     longest = int(sizes.max(initial=0))
     votes, diagonals, leads, touched, best = np.zeros((5, index.words.frame_starts.size - 1), np.int64)
     scores, planes = np.zeros(len(index.queries), np.int64), np.zeros((-(-longest // 32), 2), np.int64)
-    places, words = np.zeros((2, longest + 1), np.int64)
-    return VoteScratch(votes, diagonals, leads, touched, best, scores, planes, places, words)
+    words = np.zeros((2, longest + 1), np.int64)
+    return VoteScratch(votes, diagonals, leads, touched, best, scores, planes, words)
 
 
 def _limits(index: SegmentIndex, below: int, least: int, settle: int) -> VoteLimits:
