@@ -30,6 +30,7 @@ from plait.vdj.reads.allele_alignment import (
 from plait.vdj.reads.annotator import GermlineAligner
 from plait.vdj.reads.candidates import (
     Candidates,
+    Strand,
     VoteLimits,
     plain_score,
     put_planes,
@@ -270,9 +271,10 @@ def test_planes_score_as_letters_do() -> None:
         first = int(random.integers(len(own) - 40))
         read = changed(random, own[first : first + int(random.integers(30, 200))], 0.1, 0.0).replace("N", "A")
         texts = texts_of(read_block([read]))
-        put_planes(words, texts.codes, 0, len(read), 0, scratch)
+        text = Strand(texts.codes, 0, len(read), 0, True)
+        put_planes(words, text, scratch)
         diagonal = first + int(random.integers(-2, 3)) * int(random.integers(20))
-        expected = segment_score(words, texts.codes, 0, len(read), 0, reference, diagonal)
+        expected = segment_score(words, text, reference, diagonal)
         found, begin, end = plain_score(words, scratch.planes, len(read), reference, diagonal, -1, 0)
         assert max(found, 0) == expected
         pairs = zip(read[begin:end], own[begin + diagonal : end + diagonal], strict=True)

@@ -77,6 +77,16 @@ class VoteScratch(NamedTuple):
     words: Any
 
 
+class Strand(NamedTuple):
+    """A text, ``letters[first:last]``, or its mirror if `mirrored` is 1; `plain`: all letters are single."""
+
+    letters: Any
+    first: Any
+    last: Any
+    mirrored: Any
+    plain: Any
+
+
 class Settled(NamedTuple):
     """References of texts that are the best ones by whatever alignment, and need no other to be tried.
 
@@ -106,11 +116,11 @@ class Candidates(NamedTuple):
 
 
 @shared
-def oriented(index: Any, letters: Any, first: int, last: int, mirrored: int, position: int) -> int:
+def oriented(index: Any, text: Any, position: int) -> int:
     """The set at a position of a text, or of its mirror."""
-    if mirrored:
-        return int(index.mirror[letters[last - 1 - position]])
-    return int(letters[first + position])
+    if text.mirrored:
+        return int(index.mirror[text.letters[text.last - 1 - position]])
+    return int(text.letters[text.first + position])
 
 
 @shared
@@ -174,9 +184,7 @@ def _scan(index: Any, letters: Any, first: int, last: int, scratch: Any) -> Any:
 
 
 @shared
-def _count_words(
-    index: Any, letters: Any, first: int, last: int, mirrored: int, found: int, scratch: Any
-) -> int:
+def _count_words(index: Any, text: Any, found: int, scratch: Any) -> int:
     """Votes of `found` words of a text or its mirror; if there are votes, its planes, too.
 
     Returns the number of frames with votes.
@@ -184,26 +192,27 @@ def _count_words(
     low = (1 << 32) - 1
     # One after the other, the processor need not wait for memory between them.
     for k in range(found):
-        word = scratch.words[mirrored, k]
-        scratch.words[mirrored, k] = (word & ~low) | (find_word(index, word & low) + 1)
+        word = scratch.words[text.mirrored, k]
+        scratch.words[text.mirrored, k] = (word & ~low) | (find_word(index, word & low) + 1)
     touched = 0
     for k in range(found):
-        word = scratch.words[mirrored, found - 1 - k if mirrored else k]
+        word = scratch.words[text.mirrored, found - 1 - k if text.mirrored else k]
         if word & low != 0:
             touched = _count(index, (word & low) - 1, word >> 32, scratch, touched)
     if touched > 0:
-        put_planes(index, letters, first, last, mirrored, scratch)
+        put_planes(index, text, scratch)
     return touched
 
 
 @shared
-def put_planes(index: Any, letters: Any, first: int, last: int, mirrored: int, scratch: Any) -> None:
-    """Make the planes of a text."""
-    start, step, flip = (last - 1, -1, 3) if mirrored else (first, 1, 0)
-    for word in range((last - first + 31) // 32):
+def put_planes(index: Any, text: Any, scratch: Any) -> None:
+    """Make the planes of a text or its mirror."""
+    start, step, flip = (text.last - 1, -1, 3) if text.mirrored else (text.first, 1, 0)
+    size = text.last - text.first
+    for word in range((size + 31) // 32):
         high = low = 0
-        for bit in range(min(32, last - first - 32 * word)):
-            number = int(index.numbers[letters[start + step * (32 * word + bit)]]) ^ flip
+        for bit in range(min(32, size - 32 * word)):
+            number = int(index.numbers[text.letters[start + step * (32 * word + bit)]]) ^ flip
             high |= ((number >> 1) & 1) << bit
             low |= (number & 1) << bit
         scratch.planes[word, 0] = high
@@ -211,16 +220,14 @@ def put_planes(index: Any, letters: Any, first: int, last: int, mirrored: int, s
 
 
 @shared
-def segment_score(
-    index: Any, letters: Any, first: int, last: int, mirrored: int, reference: int, diagonal: int
-) -> int:
+def segment_score(index: Any, text: Any, reference: int, diagonal: int) -> int:
     """Best score of a segment without gaps on a diagonal; 0 if none is positive."""
     start = index.bounds[reference]
     length = index.bounds[reference + 1] - start
     best = 0
     score = 0
-    for position in range(max(0, -diagonal), min(last - first, length - diagonal)):
-        own = oriented(index, letters, first, last, mirrored, position)
+    for position in range(max(0, -diagonal), min(text.last - text.first, length - diagonal)):
+        own = oriented(index, text, position)
         score += index.scores[own, index.letters[start + position + diagonal]]
         score = max(score, 0)
         best = max(best, score)
@@ -299,11 +306,10 @@ def gaps_may_pay(
     for k in range(2 * _NEARBY):
         step = k // 2 + 1
         other = diagonal + (step if k % 2 == 0 else -step)
-        low = max(0, -other)
-        high = min(size, length - other)
+        span = max(0, -other), min(size, length - other)
         gap = limits.gap + (step - 1) * limits.gap_extend + below
-        if _most_gain(index, planes, reference, diagonal, other, low, high, limits.mismatch, own) > gap and (
-            _gain(index, planes, reference, diagonal, other, low, high, limits.mismatch, own, gap)
+        if _most_gain(index, planes, reference, diagonal, other, span, limits.mismatch, own) > gap and (
+            _gain(index, planes, reference, diagonal, other, span, limits, own, gap)
         ):
             return True
     return False
@@ -311,17 +317,10 @@ def gaps_may_pay(
 
 @shared
 def _most_gain(
-    index: Any,
-    planes: Any,
-    reference: int,
-    diagonal: int,
-    other: int,
-    low: int,
-    high: int,
-    mismatch: int,
-    own: Any,
+    index: Any, planes: Any, reference: int, diagonal: int, other: int, span: Any, mismatch: int, own: Any
 ) -> int:
-    """All that letters of [low, high) gain on another diagonal, if those that lose are left out."""
+    """All that letters of a span gain on another diagonal, if those that lose are left out."""
+    low, high = span
     gain = 0
     for word in range(low >> 5, ((high - 1) >> 5) + 1):
         within = _bits(word, own[1], own[2])
@@ -343,13 +342,14 @@ def _gain(
     reference: int,
     diagonal: int,
     other: int,
-    low: int,
-    high: int,
-    mismatch: int,
+    span: Any,
+    limits: Any,
     own: Any,
     most: int,
 ) -> bool:
-    """Whether a stretch of [low, high) gains more than `most` on another diagonal."""
+    """Whether a stretch of a span gains more than `most` on another diagonal."""
+    low, high = span
+    mismatch = limits.mismatch
     inside = 1 - mismatch
     gain = 0
     for word in range(low >> 5, ((high - 1) >> 5) + 1):
@@ -384,18 +384,9 @@ def _reach(index: Any, size: int, frame: int, best: int, limits: Any, scratch: A
 
 
 @shared
-def _score_frames(
-    index: Any,
-    letters: Any,
-    first: int,
-    last: int,
-    mirrored: int,
-    plain: bool,
-    touched: int,
-    limits: Any,
-    scratch: Any,
-) -> int:
+def _score_frames(index: Any, text: Any, touched: int, limits: Any, scratch: Any) -> int:
     """Scores of the references in all frames with votes; returns the best one."""
+    size = text.last - text.first
     lead = 0
     for k in range(touched):
         if scratch.votes[scratch.touched[k]] > scratch.votes[scratch.touched[lead]]:
@@ -404,7 +395,7 @@ def _score_frames(
     for step in range(touched):
         # The leading frame first: few others then have to be looked at closely.
         frame = scratch.touched[lead if step == 0 else step - (1 if step <= lead else 0)]
-        reach = _reach(index, last - first, frame, best, limits, scratch)
+        reach = _reach(index, size, frame, best, limits, scratch)
         own = 0
         scratch.best[frame] = 0
         votes = scratch.votes[frame]
@@ -414,12 +405,11 @@ def _score_frames(
             reference = index.members[m]
             diagonal = scratch.diagonals[frame] - index.shifts[reference]
             floor = max(max(best, own) - reach, own) - limits.score_below
-            if plain and index.plain[reference]:
-                size = last - first
+            if text.plain and index.plain[reference]:
                 mismatch = limits.mismatch
                 score = plain_score(index, scratch.planes, size, reference, diagonal, mismatch, floor)[0]
             else:
-                score = segment_score(index, letters, first, last, mirrored, reference, diagonal)
+                score = segment_score(index, text, reference, diagonal)
             scratch.scores[reference] = score
             own = max(own, score)
         scratch.best[frame] = own
@@ -457,36 +447,26 @@ def vote_text(
     """
     found, turned, plain = _scan(index, letters, first, last, scratch)
     for mirrored in range(2):
-        words = turned if mirrored else found
-        at = _vote(index, letters, first, last, text, mirrored, words, plain, limits, scratch, out, at)
+        strand = Strand(letters, first, last, mirrored, plain)
+        at = _vote(index, strand, text, turned if mirrored else found, limits, scratch, out, at)
     return at
 
 
 @shared
 def _vote(
-    index: Any,
-    letters: Any,
-    first: int,
-    last: int,
-    text: int,
-    mirrored: int,
-    words: int,
-    plain: bool,
-    limits: Any,
-    scratch: Any,
-    out: Any,
-    at: int,
+    index: Any, strand: Any, text: int, words: int, limits: Any, scratch: Any, out: Any, at: int
 ) -> int:
-    """Find the candidates of a text, or of its mirror where `mirrored` is 1, by so many words."""
-    touched = _count_words(index, letters, first, last, mirrored, words, scratch)
-    best = _score_frames(index, letters, first, last, mirrored, plain, touched, limits, scratch)
+    """Find the candidates of one strand of a text, by so many words."""
+    size = strand.last - strand.first
+    touched = _count_words(index, strand, words, scratch)
+    best = _score_frames(index, strand, touched, limits, scratch)
     for k in range(touched):
         frame = scratch.touched[k]
         own = scratch.best[frame]
-        reach = max(_reach(index, last - first, frame, best, limits, scratch), limits.score_below)
+        reach = max(_reach(index, size, frame, best, limits, scratch), limits.score_below)
         if best >= limits.least_score and own > 0 and own + reach >= best:
             settled = (
-                limits.settle and plain and not _is_open(index, last - first, frame, best, limits, scratch)
+                limits.settle and strand.plain and not _is_open(index, size, frame, best, limits, scratch)
             )
             # Where gaps cannot pay, no other reference of the frame comes up to the best one.
             least = best if settled else max(own - limits.score_below, 1)
@@ -494,7 +474,7 @@ def _vote(
                 reference = index.members[m]
                 if scratch.scores[reference] >= least:
                     out.texts[at] = text
-                    out.mirrored[at] = mirrored
+                    out.mirrored[at] = strand.mirrored
                     out.references[at] = reference
                     out.diagonals[at] = scratch.diagonals[frame] - index.shifts[reference]
                     out.scores[at] = scratch.scores[reference]
@@ -569,7 +549,7 @@ def settle_text(
     size = last - first
     low, high, longest = group
     words, _, plain = _scan(index, letters, first, last, scratch)
-    touched = _count_words(index, letters, first, last, 0, words, scratch)
+    touched = _count_words(index, Strand(letters, first, last, 0, plain), words, scratch)
     best = 0
     for k in range(touched):
         frame = scratch.touched[k]
