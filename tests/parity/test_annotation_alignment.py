@@ -334,7 +334,7 @@ def test_texts_settle_as_interpreted() -> None:
     group = own.start, own.stop, int(np.diff(INDEX.j.words.bounds)[own].max())
     for text in range(12):
         ends = parts.firsts[text], parts.lasts[text]
-        settle_text(INDEX.j.words, parts.codes, *ends, group, limits, scratch, plainly, text)
+        settle_text(INDEX.j.near, parts.codes, *ends, group, limits, scratch, plainly, text)
     assert all(np.array_equal(*both) for both in zip(compiled, plainly, strict=True))
     assert 0 < (compiled.scores > 0).sum() < 12
 

@@ -515,6 +515,8 @@ def _may_reach(
         length = index.bounds[reference + 1] - index.bounds[reference]
         # Letters of a gap: each lets the alignment be one letter longer than the diagonal, and costs more.
         room = min(size, length - diagonal) - max(0, -diagonal) - best - opening
+        if room < 1:
+            continue
         if room >= opening + 2:
             # There may be two gaps.
             return True
@@ -550,12 +552,18 @@ def settle_text(
     low, high, longest = group
     words, _, plain = _scan(index, letters, first, last, scratch)
     touched = _count_words(index, Strand(letters, first, last, 0, plain), words, scratch)
-    best = 0
+    best = lead = 0
     for k in range(touched):
-        frame = scratch.touched[k]
+        if scratch.votes[scratch.touched[k]] > scratch.votes[scratch.touched[lead]]:
+            lead = k
+    for step in range(touched):
+        # The leading frame first: most others then cannot come up to it.
+        frame = scratch.touched[lead if step == 0 else step - (1 if step <= lead else 0)]
+        few = scratch.votes[frame] < _least_votes(index, best, min(size, index.longest[frame]), limits)
         for m in range(index.frame_starts[frame], index.frame_starts[frame + 1]):
             reference = index.members[m]
-            if plain and low <= reference < high:
+            scratch.scores[reference] = 0
+            if plain and low <= reference < high and not few:
                 diagonal = scratch.diagonals[frame] - index.shifts[reference]
                 own = plain_score(index, scratch.planes, size, reference, diagonal, limits.mismatch, best)[0]
                 scratch.scores[reference] = own
@@ -760,7 +768,7 @@ def settled_texts(index: SegmentIndex, number: int, parts: Parts) -> Settled:
     if index.words.plain[own].all() and index.scoring.gap_extend > 1:
         scratch, limits = vote_scratch(index, parts.sizes), _limits(index, 0, 0, 0)
         group = own.start, own.stop, int(lengths.max(initial=0))
-        settle_kernel(index.words, *parts, group, limits, scratch, found)
+        settle_kernel(index.near, *parts, group, limits, scratch, found)
     return found
 
 
