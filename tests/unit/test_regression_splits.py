@@ -100,6 +100,7 @@ def test_a_sample_decides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert sampled.chosen == whole.chosen
 
 
+@pytest.mark.slow
 def test_exact_curvature_where_steps_do_not_shrink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     design = write(tmp_path / "one", [])
     usual = fit_adaptive_lasso(design, SETTINGS, threads=2)
