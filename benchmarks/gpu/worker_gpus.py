@@ -37,10 +37,8 @@ def workers_of(gpus: int, threads: int, folder: Path, device: str) -> Iterator[E
 
     def start(module: str, *words: object, **environment: str) -> None:
         command = [sys.executable, "-m", f"distributed.cli.{module}", "--scheduler-file", address, *words]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        started.append(
-            subprocess.Popen([str(word) for word in command], env={**os.environ, **environment}, **quiet)
-        )
+        seen = {**os.environ, **environment}
+        started.append(subprocess.Popen([str(word) for word in command], env=seen, stdout=subprocess.DEVNULL))
 
     try:
         start("dask_scheduler", "--no-dashboard", "--host", "127.0.0.1", "--port", 0)
@@ -83,7 +81,11 @@ def main() -> None:
             with workers_of(gpus, options.threads, folder, options.device) as executor:
                 for told, (source, model) in works.items():
                     output = folder / f"{told[:2]}-{gpus}"
-                    how = model, options.device, options.repeat + 1, None, executor
+                    # Kernels are compiled, and models made, by few rows.
+                    began = time.perf_counter()
+                    counted(folder / "few.parquet", f"{output}/", model, options.device, 1, None, executor)
+                    print(f"warm after {time.perf_counter() - began:.1f} s", flush=True)
+                    how = model, options.device, options.repeat, None, executor
                     seconds, _ = counted(source, f"{output}/", *how)
                     first = before.setdefault(told, seconds)
                     rows = pq.read_metadata(source).num_rows
