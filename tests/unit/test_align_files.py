@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 
 from plait.align import align, make_aligner
 from plait.align.aligner import Aligner
@@ -209,7 +210,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize(("queries", "targets", "pairing"), CASES)
+@pytest.mark.parametrize(("queries", "targets", "pairing"), often(2, CASES))
 def test_alignments_are_those_of_single_pairs(
     fasta: Any,
     tmp_path: Path,
@@ -252,6 +253,7 @@ def test_how_it_is_split_changes_nothing(
     assert written[0] == written[1] == written[2]
 
 
+@pytest.mark.slow
 def test_scores_alone(fasta: Any, tmp_path: Path) -> None:
     paths = fasta(QUERIES), fasta(TARGETS, "b.fa")
     outs = [tmp_path / name for name in ("full.parquet", "scores.parquet", "chosen.parquet")]

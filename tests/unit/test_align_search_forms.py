@@ -418,6 +418,7 @@ def test_composition_is_that_of_blastp() -> None:
 # --- composition ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_composition_by_its_definition() -> None:
     """The sum over all pairs of chance times ratio to the power of the share is 1."""
     scoring = make_scoring()
