@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.devices.cuda_target import CudaTarget
+from plait.dp.pairs import gpu_search
 from plait.dp.pairs.blocks import sweep_shape
 from plait.dp.pairs.gpu_search import (
     TILE,
@@ -50,6 +53,28 @@ def test_shares_hold_all_blocks_in_order(lengths: list[list[int]], room: int, re
         own = blocks[first:last]
         assert own.sum() + 273 * (own > 0).sum() <= room
         assert last == first + 1 or own.sum() <= residues
+
+
+@given(
+    st.lists(st.lists(st.integers(1, 300), min_size=4, max_size=4), min_size=1, max_size=200),
+    st.integers(300, 50_000),
+    st.integers(1, 4),
+)
+def test_devices_get_shares_of_like_sizes(lengths: list[list[int]], residues: int, devices: int) -> None:
+    blocks = np.array(lengths, np.int32)
+    plan = SearchPlan(3, 1 << 30, 64, residues)
+    with patch.multiple(gpu_search, _FIRST_RESIDUES=1000, _LEAST_RESIDUES=300):
+        shares = shares_of(blocks, plan, lambda count, total: count, devices)
+    assert [first for first, _ in shares] == [0, *(last for _, last in shares[:-1])]
+    assert shares[-1][1] == len(blocks)
+    sizes = blocks.sum(axis=1)
+    own = [int(sizes[first:last].sum()) for first, last in shares]
+    for number, (first, last) in enumerate(shares):
+        assert last == first + 1 or own[number] <= min(residues, 1000 << number // devices)
+        if number + 1 < len(shares):
+            assert abs(own[number] - own[number // devices * devices]) <= sizes.max()
+    # All devices are done at about the same time.
+    assert own[-1] <= max(own[:-1][-devices:], default=sum(own)) + sizes.max()
 
 
 def test_a_block_that_does_not_fit() -> None:

@@ -65,6 +65,9 @@ _USED = 0.8
 _PIECE = 1 << 22
 #: Residues of a part at the most: enough to keep a device busy, and the host is done with it soon.
 _RESIDUES = 1 << 26
+#: Residues of the first part, and those that are worth a device of their own.
+_FIRST_RESIDUES = 1 << 23
+_LEAST_RESIDUES = 1 << 20
 #: Bytes for each target besides its residues: start, length, number, scores.
 _TARGET_BYTES = 8 + 4 + 4 + 4 * 64
 #: Bytes for each column of a warp that keeps the last row of a stripe.
@@ -96,11 +99,14 @@ def shares_of(
     lengths: NDArray[np.integer],
     plan: SearchPlan,
     needs: Callable[[int, int], int],
+    devices: int = 0,
 ) -> list[tuple[int, int]]:
     """Shares of neighbouring blocks of targets that fit into a slot: (first block, one after the last).
 
     `lengths` is (blocks, lanes). ``needs(targets, residues)`` is what a kernel needs in bytes beyond the
-    residues themselves. `DeviceMemoryError` if one block is too large on its own.
+    residues themselves. With `devices`, every one of them gets as many shares as the others, of like sizes,
+    the first ones small, so that it computes while the next ones are on their way. `DeviceMemoryError` if one
+    block is too large on its own.
     """
     residues = np.concatenate([[0], np.cumsum(lengths.sum(axis=1, dtype=np.int64))])
     targets = np.concatenate([[0], np.cumsum((lengths > 0).sum(axis=1, dtype=np.int64))])
@@ -109,9 +115,15 @@ def shares_of(
         count, total = int(targets[last] - targets[first]), int(residues[last] - residues[first])
         return total + _TARGET_BYTES * count + needs(count, total)
 
-    shares, first = [], 0
+    shares: list[tuple[int, int]] = []
+    first, most = 0, plan.residues
     while first < len(lengths):
-        last = int(np.searchsorted(residues, residues[first] + plan.residues, "right")) - 1
+        if devices and len(shares) % devices == 0:
+            own = int(residues[-1] - residues[first]) // devices
+            # Blocks are not cut, so shares come out a little smaller.
+            own = max(own + own // 64 + 1, _LEAST_RESIDUES)
+            most = min(plan.residues, own, _FIRST_RESIDUES << len(shares) // devices)
+        last = int(np.searchsorted(residues, residues[first] + most, "right")) - 1
         last = max(last, first + 1)
         while last > first + 1 and size(first, last) > plan.bytes:
             last = first + (last - first) // 2
@@ -368,10 +380,11 @@ class SearchSlot(SlotArrays):
 
     def scores(
         self, forms: Sequence[QueryForms], targets: OnDevice, most: int
-    ) -> Iterator[NDArray[np.int64]]:
+    ) -> Iterator[NDArray[np.integer]]:
         """Scores of queries with the targets; while some are computed, those before are taken over.
 
-        `targets` is what `send` has returned last; the kernel may need `most` bytes.
+        `targets` is what `send` has returned last; the kernel may need `most` bytes. Scores are to be copied
+        before the next ones are asked for.
         """
         before: _Started | None = None
         for number, some in enumerate(_alike(forms, _DENSE)):
@@ -397,21 +410,25 @@ class SearchSlot(SlotArrays):
         self._packed(forms, targets, out)
         return _Started(forms, *self.fetch(f"packed scores {half}", out))
 
-    def _finish(self, started: _Started, targets: OnDevice, most: int) -> Iterator[NDArray[np.int64]]:
+    def _finish(self, started: _Started, targets: OnDevice, most: int) -> Iterator[NDArray[np.integer]]:
         if started.done is not None:
             started.done.synchronize()
         for form, found in zip(started.forms, started.found, strict=True):
-            scores = found.astype(np.int64)
-            self._exact(form, targets, scores, np.arange(scores.size), most)
-            yield scores
+            self._exact(form, targets, found, None, most)
+            yield found
 
     def _exact(
-        self, form: QueryForms, targets: OnDevice, scores: NDArray[np.int64], which: NDArray[Any], most: int
+        self,
+        form: QueryForms,
+        targets: OnDevice,
+        scores: NDArray[np.integer],
+        which: NDArray[Any] | None,
+        most: int,
     ) -> None:
-        """Change the scores of some targets that packed lanes could not hold to those of 32 bits."""
+        """Change the scores of some or all targets that packed lanes could not hold to those of 32 bits."""
         again = np.flatnonzero(scores >= PACKED_LIMIT)
         if again.size:
-            scores[again] = self._wide(form, targets, which[again], most)
+            scores[again] = self._wide(form, targets, again if which is None else which[again], most)
 
     def best(
         self, forms: Sequence[QueryForms], targets: OnDevice, wanted: tuple[Sequence[int], int], most: int
@@ -517,12 +534,6 @@ class Slots(SlotPool[SearchSlot]):
 SLOTS: Final = Slots()
 
 
-#: Residues of a part that are worth a device of their own.
-_LEAST_RESIDUES = 1 << 20
-#: Those that are worth to be a part of their own while another one is computed with.
-_WORTH = 1 << 24
-
-
 def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]]:
     """Best scores of queries with the targets of blocks.
 
@@ -551,20 +562,23 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
         if used.size:
             targets = slot.send(part, used, plan.piece)
             found = slot.scores([forms[k] for k in served], targets, plan.bytes)
+            # As a slice, where lanes without a target stand last: that is ten times as fast.
+            place: Any = slice(used.size) if used[-1] < used.size else used
             for k, own in zip(served, found, strict=True):
-                scores[k][first:last].ravel()[used] = own
+                scores[k][first:last].ravel()[place] = own
 
     def run(share: tuple[int, int]) -> None:
         _with_memory(devices, on_slot, *share)
         residues = int(blocks.lengths[slice(*share)].sum(dtype=np.int64))
         progress(residues * sum(queries[k].rows.size for k in served))
 
-    total = int(blocks.lengths.sum(dtype=np.int64))
-    some = plan._replace(residues=_residues_of_a_part(total, plan.residues, len(devices)))
-    shares = shares_of(blocks.lengths, some, partial(packed_bytes, m=rows, longest=longest))
+    needs = partial(packed_bytes, m=rows, longest=longest)
+    shares = shares_of(blocks.lengths, plan, needs, len(devices))
     over_threads(min(len(shares), plan.slots * len(devices)), shares, run)
     for k in served:
-        offer_border(queries[k], blocks.lengths, scores[k])
+        # Local scores are 0 at the least as they are.
+        if not queries[k].free.local:
+            offer_border(queries[k], blocks.lengths, scores[k])
     return scores
 
 
@@ -593,17 +607,6 @@ def best_batch(batch: BestBatch, target: CudaTarget) -> list[BestLanes]:
     # Of all parts, and with those that packed lanes could not hold.
     lanes, scores = ([np.concatenate([part[k] for part in own]) for own in found] for k in (0, 1))
     return [best_lanes(*own, most) for own in zip(lanes, scores, least, strict=True)]
-
-
-def _residues_of_a_part(total: int, most: int, devices: int) -> int:
-    """Residues of a part: every one of several devices gets as many parts as the others, of one size."""
-    if devices == 1:
-        return most
-    # Two, where they are worth it: one is computed with while the other is sent.
-    rounds = max(-(-total // (most * devices)), min(total // (_WORTH * devices), 2), 1)
-    # Blocks are not cut, so parts come out a little smaller.
-    own = total // (rounds * devices)
-    return min(max(own + own // 64 + 1, _LEAST_RESIDUES), most)
 
 
 def _with_memory(
