@@ -15,7 +15,6 @@ from plait.dp.pairs.blocks import sweep_shape
 from plait.dp.pairs.gpu_search import (
     TILE,
     SearchPlan,
-    pieces_of,
     plan_search,
     shares_of,
     tiles_of,
@@ -51,7 +50,7 @@ def test_shares_hold_all_blocks_in_order(lengths: list[list[int]], room: int, re
     assert shares[-1][1] == len(blocks)
     for first, last in shares:
         own = blocks[first:last]
-        assert own.sum() + 273 * (own > 0).sum() <= room
+        assert 2 * own.sum() + 273 * (own > 0).sum() <= room
         assert last == first + 1 or own.sum() <= residues
 
 
@@ -102,8 +101,8 @@ def test_a_row_that_does_not_fit() -> None:
         wide_warps(132, 1, 1000, 2, 7999)
 
 
-@given(st.lists(st.integers(0, 400), min_size=1, max_size=20), st.integers(0, 1000), st.integers(1, 1 << 15))
-def test_tiles_and_pieces_cover_all_columns(widths: list[int], start: int, most: int) -> None:
+@given(st.lists(st.integers(0, 400), min_size=1, max_size=20), st.integers(0, 1000))
+def test_tiles_cover_all_columns(widths: list[int], start: int) -> None:
     first_columns = start + np.concatenate([[0], np.cumsum(4 * np.array(widths))])
     tiles = tiles_of(first_columns)
     seen = []
@@ -113,10 +112,6 @@ def test_tiles_and_pieces_cover_all_columns(widths: list[int], start: int, most:
         seen += list(range(row, row + size))
     assert seen == list(range(first_columns[0], first_columns[-1]))
     assert tiles.rows[-1] == first_columns[-1]
-    pieces = pieces_of(tiles, most)
-    assert [tile for first, last in pieces for tile in range(first, last)] == list(range(sizes.size))
-    for first, last in pieces:
-        assert last == first + 1 or 64 * (tiles.rows[last] - tiles.rows[first]) <= max(most, 64 * TILE)
 
 
 def test_more_devices_get_more_tasks() -> None:

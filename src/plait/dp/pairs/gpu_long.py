@@ -418,8 +418,10 @@ def _launch(pair: LongPair, coded: _Coded, memory: _Memory, device: _Device) -> 
     gap: Any = AffineGap(opening, prolong)
     if costs.gap_open == costs.gap_extend:
         gap = LinearGap(prolong)
-    free = SaturatingMaxPlus(np.int32(0), np.int32(0))
-    algebras = (MaxPlus(np.int32(0), np.int32(0)) if costs.local else free, free)
+    algebras = (
+        MaxPlus(np.int32(0 if costs.local else np.iinfo(np.int32).min), np.int32(0)),
+        SaturatingMaxPlus(np.int32(0), np.int32(0)),
+    )
     ends = Anywhere() if memory.visit.watched else AtEdges()
     stripes = min(_WARPS, _SHARED // (coded.shared + _RINGS)) * device.facts.multiprocessors
     stripes = min(stripes, MARKS // 2)

@@ -62,7 +62,7 @@ _SLOTS = 3
 #: Share of the free memory that is used: the rest is for kernels and what the driver needs.
 _USED = 0.8
 #: Bytes of a part that are sent at a time; there is room for two.
-_PIECE = 1 << 22
+_PIECE = 1 << 23
 #: Residues of a part at the most: enough to keep a device busy, and the host is done with it soon.
 _RESIDUES = 1 << 26
 #: Residues of the first part, and those that are worth a device of their own.
@@ -113,7 +113,7 @@ def shares_of(
 
     def size(first: int, last: int) -> int:
         count, total = int(targets[last] - targets[first]), int(residues[last] - residues[first])
-        return total + _TARGET_BYTES * count + needs(count, total)
+        return 2 * total + _TARGET_BYTES * count + needs(count, total)
 
     shares: list[tuple[int, int]] = []
     first, most = 0, plan.residues
@@ -172,21 +172,6 @@ def tiles_of(first_columns: NDArray[np.int64]) -> Tiles:
     return Tiles(rows, np.append(blocks, widths.size), np.append(columns, 0))
 
 
-def pieces_of(tiles: Tiles, most: int) -> list[tuple[int, int]]:
-    """Tiles that are sent together: the first of each piece, and the one after its last.
-
-    A piece has at most `most` bytes, but a tile at least.
-    """
-    rows = max(most // LANES, TILE)
-    pieces, first, count = [], 0, tiles.rows.size - 1
-    while first < count:
-        last = int(np.searchsorted(tiles.rows, tiles.rows[first] + rows, "right")) - 1
-        last = min(max(last, first + 1), count)
-        pieces.append((first, last))
-        first = last
-    return pieces
-
-
 #: Threads that work on a tile.
 THREADS = 256
 _WORDS = LANES // 4
@@ -196,18 +181,18 @@ _SHARED = TILE * _ROW // 4
 
 
 @cuda_kernel()
-def untangle(words, first, tiles, starts, codes):  # type: ignore[no-untyped-def]
+def untangle(words, tiles, starts, codes):  # type: ignore[no-untyped-def]
     """Write the residues of tiles to where each target has them; a block of 256 threads for each tile.
 
-    `words` are packed columns, four lanes a word, from tile `first` on; `tiles` the fields of `Tiles`;
+    `words` are packed columns, four lanes a word, from the first tile on; `tiles` the fields of `Tiles`;
     `starts` where the target of each lane of each block starts in `codes`, and the end of the last; `codes`,
     written to, all targets in one array.
     """
     shared = cuda.shared.array(_SHARED, np.uint32)
     thread = np.int32(cuda.threadIdx.x)
-    tile = first + cuda.blockIdx.x
+    tile = cuda.blockIdx.x
     size = np.int32(tiles[0, tile + 1] - tiles[0, tile])
-    row = (tiles[0, tile] - tiles[0, first]) * _WORDS
+    row = (tiles[0, tile] - tiles[0, 0]) * _WORDS
     for k in range(thread, size * _WORDS, THREADS):
         shared[k // _WORDS * (_ROW // 4) + k % _WORDS] = words[row + k]
     cuda.syncthreads()
@@ -371,11 +356,12 @@ class SearchSlot(SlotArrays):
         texts = DeviceTexts(self.room("codes", int(starts[-1]), np.uint8), where)
         tiles = tiles_of(first_columns)
         sent = self.upload("tiles", np.concatenate(tiles)).reshape(len(tiles), tiles.rows.size)
-        for number, (first, last) in enumerate(pieces_of(tiles, piece)):
-            rows = packed[tiles.rows[first] : tiles.rows[last]]
-            words = self.stage(rows.reshape(-1), number).view(np.uint32)
-            rest = (sent, texts.starts, texts.codes)
-            untangle.launch(last - first, THREADS, words, np.int64(first), *rest, stream=self.stream)
+        columns = packed[first_columns[0] : first_columns[-1]].reshape(-1)
+        words = self.room("columns", columns.size, np.uint8)
+        for number, first in enumerate(range(0, columns.size, piece)):
+            self.stage(columns[first : first + piece], words[first : first + piece], number)
+        rest = (sent, texts.starts, texts.codes)
+        untangle.launch(tiles.rows.size - 1, THREADS, words.view(np.uint32), *rest, stream=self.stream)
         return OnDevice(texts, np.append(starts[used], starts[-1]), used, [])
 
     def scores(
@@ -437,12 +423,14 @@ class SearchSlot(SlotArrays):
 
         `wanted` is the least score for each query, and how many of the best.
         """
-        for first in range(0, len(forms), _TOGETHER):
-            some = forms[first : first + _TOGETHER]
+        # Of one size: while others compute, what few queries have found would be taken over too late.
+        step = -(-len(forms) // -(-len(forms) // _TOGETHER))
+        for first in range(0, len(forms), step):
+            some = forms[first : first + step]
             shape = len(some), targets.used.size
             out = self.room("packed scores 0", shape, np.int32)
             counters = self._packed(some, targets, out)
-            floors = np.clip(wanted[0][first : first + _TOGETHER], 0, PACKED_LIMIT).astype(np.int32)
+            floors = np.clip(wanted[0][first : first + step], 0, PACKED_LIMIT).astype(np.int32)
             room = min(shape[1], 2 * wanted[1] + _TIED)
             places, scores = (self.room(name, (shape[0], room), np.int32) for name in ("places", "best"))
             given = self.upload("floors", floors), np.int32(wanted[1]), counters, places, scores
