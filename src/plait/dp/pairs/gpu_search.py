@@ -302,8 +302,11 @@ class _Forms:
         key = id(query), query.rows.size if query.free.local else longest
         with self._lock:
             if key not in self._kept:
-                self._kept[key] = QueryForms(query, key[1])
+                made = self._kept[key] = QueryForms(query, key[1])
                 self._residues += query.rows.size
+                if made.served:
+                    # The threads of all parts are about to ask for it, and each would make it.
+                    _ = made.packed
             self._kept.move_to_end(key)
             while self._residues > _KEPT_RESIDUES and len(self._kept) > 1:
                 _, oldest = self._kept.popitem(last=False)
