@@ -66,7 +66,7 @@ _PIECE = 1 << 23
 #: Residues of a part at the most: enough to keep a device busy, and the host is done with it soon.
 _RESIDUES = 1 << 26
 #: Residues of the first part, and those that are worth a device of their own.
-_FIRST_RESIDUES = 1 << 23
+_FIRST_RESIDUES = 1 << 22
 _LEAST_RESIDUES = 1 << 20
 #: Bytes for each target besides its residues: start, length, number, scores.
 _TARGET_BYTES = 8 + 4 + 4 + 4 * 64
@@ -247,7 +247,7 @@ def find_best(out, least, most, counters, places, scores):  # type: ignore[no-un
 _KEPT_RESIDUES: Final = 1 << 20
 #: Queries whose scores with all targets come to the host at a time, and that are launched together where
 #: only those of the best come. Of these, room for so many that are equal.
-_DENSE: Final = 8
+_DENSE: Final = 4
 _TOGETHER: Final = 64
 _TIED: Final = 1 << 10
 #: Of the memory of a slot, the share that rows between stripes may take.

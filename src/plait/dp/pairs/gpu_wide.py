@@ -129,6 +129,8 @@ def sweep_stripe(
     lane, warp, stripe = place
     row = np.int32(stripe * STRIPE + lane * ROWS)
     more = (stripe + 1) * STRIPE < query.letters.size
+    # Else there is the same above all columns.
+    changing = stripe > 0 or query.top.size > 1
     own = np.uint32(shared_place(profile) + np.uint32(4 * WORD) * np.uint32(lane))
     diagonal_in = query.left_h[row]
     h, f = np.int32(0), np.int32(0)
@@ -143,7 +145,8 @@ def sweep_stripe(
         following = np.int32(column + 1)
         if np.uint32(following) < np.uint32(columns):
             code = np.uint32(codes[np.uint64(start + following)])
-            ahead = above(step, query, memory, warp, stripe, following)
+            if changing:
+                ahead = above(step, query, memory, warp, stripe, following)
         if np.uint32(column) < np.uint32(columns):
             diagonal = diagonal_in
             diagonal_in = h
