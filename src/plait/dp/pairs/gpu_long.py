@@ -42,8 +42,8 @@ _FEW_BYTES = 1 << 28
 _SIDE_BY_ROOT = 16
 #: Tiles for each alignment that is asked for: of every fourth, four have no near neighbour.
 _TILES_A_WANTED = 20
-#: Cells of a launch for each multiprocessor: about two seconds, so that a run can be stopped.
-CELLS_OF_A_LAUNCH = 1 << 35
+#: Cells of a launch for each multiprocessor: about three seconds, so that a run can be stopped.
+CELLS_OF_A_LAUNCH = 1 << 36
 
 
 class Capacity(NamedTuple):
@@ -128,17 +128,18 @@ def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity, wanted: i
 
 #: Score of residues that do not exist: what goes on from them is less than what it came from.
 _NEVER = -128
-#: Stripes that run at the same time on a multiprocessor, at most, and bytes of its shared memory for them.
-#: With 8 an H200 is as busy as with 16, and with more the last ones start later.
-_WARPS = 10
+#: Stripes that run at the same time on a multiprocessor, for which there are registers, and bytes of its
+#: shared memory for them. Where wide scores leave room for fewer than the others, narrow ones are taken.
+_WARPS = 20
+_FEW_WARPS = 10
 _SHARED = 200 << 10
 #: Bytes of a profile that fit the memory that a block has without asking.
 _MOST_PROFILE = 46 << 10
 #: Bytes of shared memory of a stripe, besides the profile.
 _RINGS = 2048
-#: Launches under way on a device: while one ends, with fewer and fewer stripes, another is in full swing. The
-#: simulator runs one at a time.
-_LAUNCHES = 1 if SIMULATED else 2
+#: Launches under way on a device: while one ends, with fewer and fewer stripes, others begin, and those of
+#: tiles on the way of an alignment are small. The simulator runs one at a time.
+_LAUNCHES = 1 if SIMULATED else 4
 #: Seconds between looks at what a launch has done.
 _PAUSE = 0.0005
 #: Least cells of a region that is worth a launch.
@@ -175,7 +176,7 @@ class _Coded:
             return None
         wide = kernel.profile_bytes(WideScores(), len(self.scores))
         fits = self.scores.min() >= -128 and self.scores.max() <= 127
-        if fits and _WARPS * (wide + _RINGS) > _SHARED:
+        if fits and _FEW_WARPS * (wide + _RINGS) > _SHARED:
             return NarrowScores()
         return WideScores() if wide <= _MOST_PROFILE else None
 
