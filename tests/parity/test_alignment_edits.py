@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.alignment import BestAlignment, best_by_gotoh
 from support.alignment_batches import AlignmentBatch
 from support.alignment_solvers import pair_list
-from support.examples import examples
+from support.examples import FULL, examples
 
 from plait.align import (
     align_pairs,
@@ -104,6 +104,7 @@ def test_definition(free: frozenset[str], monkeypatch: pytest.MonkeyPatch) -> No
         assert found_by(results) == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distance", [0, 300, 970, 985, 2010, 2030])
 @pytest.mark.parametrize("size", [513, 1100, 6400])
 def test_lanes_that_slide(distance: int, size: int) -> None:
@@ -143,7 +144,7 @@ def test_same_as_any_costs(seed: int) -> None:
     assert scale is not None
     known = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
     residues = np.diff(task.query_starts) + np.diff(task.target_starts)
-    for keep in (True, False):
+    for keep in (True, False) if FULL else (True,):
         found = target.launch(EDIT_LIST, edits.edit_batch(task, keep))
         assert ((scale.both * residues - scale.unit * found.scores) // 2).tolist() == known.scores.tolist()
         assert np.array_equal(found.ends[:, 1::2], known.ends[:, 1::2])
@@ -212,6 +213,22 @@ def test_letters_are_bytes() -> None:
     many = "".join(map(chr, range(33)))
     with pytest.raises(InvalidInput, match="texts: found 33 different letters, expected 32 at the most"):
         edit_distances([many], [many])
+
+
+@pytest.mark.parametrize("letters", [1, 3, 4, 5, 20])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_codes_are_numbered_as_they_come(letters: int, compiled: bool) -> None:
+    """Of four, blocks are numbered without a look at each; one more may come late, and numbers go on."""
+    rng = np.random.default_rng(letters)
+    chosen = rng.permutation(256)[:letters].astype(np.uint8)
+    early, late = rng.integers(0, min(letters, 4), 3 * edits._NUMBERED), rng.integers(0, letters, 5_000)
+    codes = chosen[np.concatenate([early, late])]
+    numbers: dict[int, int] = {}
+    wanted = [numbers.setdefault(code, len(numbers)) for code in codes.tolist()]
+    parts = codes[:100].copy(), codes[100:].copy()
+    found, place, count = edits._numbered(*parts, interpreted=not compiled)
+    assert np.concatenate(found).tolist() == wanted
+    assert count == len(numbers) and {code: int(place[code]) for code in numbers} == numbers
 
 
 @pytest.mark.parametrize(

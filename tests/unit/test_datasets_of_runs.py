@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 from support.read_library import Library, simulate_reads, write_fastq
 from support.read_simulation import Sequencing
 
@@ -59,8 +60,9 @@ def files_in(folder: object) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("kind", ["parquet", "tsv"])
-@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", often(1, ["parquet", "tsv"]))
+@pytest.mark.parametrize("long", often(1, [False, True]))
 def test_counts_are_those_of_one_file(
     inputs: Any, counter: PathCounter, dask_cluster: DaskExecutor, kind: str, long: bool
 ) -> None:
@@ -97,7 +99,8 @@ def test_parts_are_read_as_one_table_again(inputs: Any, counter: PathCounter) ->
     assert rows["subject_id"].to_pylist() == sorted(rows["subject_id"].to_pylist())
 
 
-@pytest.mark.parametrize("command", ["pgen", "posteriors", "scenarios"])
+@pytest.mark.slow
+@pytest.mark.parametrize("command", often(1, ["pgen", "posteriors", "scenarios"]))
 def test_models_write_parts(inputs: Any, dask_cluster: DaskExecutor, command: str) -> None:
     paths = inputs("parquet")
     folder, model = paths[0].parent, load_model("human_TRB")
@@ -111,6 +114,7 @@ def test_models_write_parts(inputs: Any, dask_cluster: DaskExecutor, command: st
     assert here.rows == 100
 
 
+@pytest.mark.slow
 def test_draws_in_parts(tmp_path: Path, dask_cluster: DaskExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plait.vdj.model.sampling._BLOCK_DRAWS", 64)
     model = load_model("human_TRB")
@@ -127,7 +131,8 @@ def test_draws_in_parts(tmp_path: Path, dask_cluster: DaskExecutor, monkeypatch:
     assert {path.name for path in tmp_path.iterdir()} == {"whole.parquet", "here", "there", "none"}
 
 
-@pytest.mark.parametrize("how", ["reads", "molecules", "clonotypes"])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", often(1, ["clonotypes", "reads", "molecules"]))
 def test_annotated_reads_in_parts(
     tmp_path: Path, dask_cluster: DaskExecutor, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
@@ -211,7 +216,8 @@ def striking(monkeypatch: pytest.MonkeyPatch, strikes: dict[int, Callable[[DaskE
     monkeypatch.setattr(DaskExecutor, "map", map)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.slow
+@pytest.mark.parametrize("command", often(1, COMMANDS))
 def test_a_worker_is_killed_and_another_one_added(
     runs: dict[str, Run],
     tmp_path: Path,
@@ -239,8 +245,9 @@ def stopped(rows: int) -> Callable[[Progress], None]:
     return stop
 
 
-@pytest.mark.parametrize("kind", ["parquet", "tsv"])
-@pytest.mark.parametrize("first", ["here", "there"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", often(1, ["parquet", "tsv"]))
+@pytest.mark.parametrize("first", often(1, ["here", "there"]))
 def test_a_run_goes_on_elsewhere(
     inputs: Any, counter: PathCounter, dask_cluster: DaskExecutor, kind: str, first: str
 ) -> None:
@@ -334,13 +341,8 @@ def _ending(cluster: Scheduler) -> Callable[[DaskExecutor], None]:
 
 
 @pytest.mark.filterwarnings("ignore:the cluster has no worker yet:UserWarning")
-@pytest.mark.parametrize(
-    "command",
-    [
-        "count",
-        *(pytest.param(one, marks=pytest.mark.slow) for one in ("generate", "pgen", "scenarios", "annotate")),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_scheduler_is_started_again(
     runs: dict[str, Run],
     tmp_path: Path,
@@ -366,6 +368,7 @@ def test_a_scheduler_is_started_again(
     assert files_in(whole.output) == files_in(found[0].output)
 
 
+@pytest.mark.slow
 def test_tasks_have_names(inputs: Any, counter: PathCounter, dask_cluster: DaskExecutor) -> None:
     paths = inputs("parquet")
     count(paths, counter, "out/", executor=dask_cluster)
@@ -417,6 +420,7 @@ def store() -> Iterator[str]:
     server.stop()
 
 
+@pytest.mark.slow
 def test_a_store(
     inputs: Any, counter: PathCounter, store: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -453,6 +457,7 @@ def test_a_store(
         count_files([f"{store}/nothing.parquet"], tmp_path / "back.parquet", counter)
 
 
+@pytest.mark.slow
 def test_a_store_that_stops_answering(
     inputs: Any, counter: PathCounter, store: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
