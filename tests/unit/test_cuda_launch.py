@@ -146,29 +146,3 @@ def test_other_devices_take_what_the_first_has_compiled(monkeypatch: pytest.Monk
     for _ in range(2):
         kernel.launch(3, 64, 9, shared=60 << 10)
     assert done == [("asked", 60 << 10), ("loaded", 0)] and driver.shape[-1] == 60 << 10
-
-
-@pytest.mark.parametrize("crowded", [False, True])
-def test_crowded_kernels_have_all_of_the_shared_memory(
-    crowded: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from cuda.bindings import driver
-
-    asked = list[tuple[str, int]]()
-
-    def set_attribute(attribute: Any, value: int, handle: Any, device: int) -> tuple[Any]:
-        asked.append((attribute.name, value))
-        refused = value == 1 << 20
-        return (driver.CUresult.CUDA_ERROR_INVALID_VALUE if refused else driver.CUresult.CUDA_SUCCESS,)
-
-    monkeypatch.setattr(driver, "cuKernelSetAttribute", set_attribute)
-    function = SimpleNamespace(handle=1, device=SimpleNamespace(id=0))
-    made = SimpleNamespace(_codelibrary=SimpleNamespace(get_cufunc=lambda: function))
-    kernel = cuda.CudaKernel(lambda number: None, None, {}, crowded)
-    kernel._ask_for_shared(made, 60 << 10)
-    kernel._ask_for_shared(made, 8 << 10)
-    carved = [("CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT", 100)] * crowded
-    more = ("CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", 60 << 10)
-    assert asked == [*carved, more, *carved]
-    with pytest.raises(DeviceFailure, match="1048576 bytes of shared memory"):
-        kernel._ask_for_shared(made, 1 << 20)
