@@ -126,23 +126,16 @@ class CudaKernel:
 
     `function` is the body for one thread. `options` are numba-cuda's: ``max_registers``, ``launch_bounds``.
     `examples` may give lists of arguments, from which tests compile it without a device; most are theirs.
-    `crowded`: as many blocks as their shared memory allows are to run at a time; the driver divides the
-    memory of a multiprocessor otherwise for the blocks of one launch, so that the next one has no room.
     """
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        examples: Examples | None,
-        options: dict[str, Any],
-        crowded: bool = False,
+        self, function: Callable[..., Any], examples: Examples | None, options: dict[str, Any]
     ) -> None:
         self.__doc__ = function.__doc__
         self.name = f"{function.__module__}.{function.__qualname__}"
         self.py_func = function
         self.examples = examples
         self.options = options
-        self.crowded = crowded
         self._lock = threading.Lock()
         self._dispatchers: dict[Any, Any] = {}
         #: What was compiled for arguments, and what of it is loaded into devices.
@@ -208,7 +201,7 @@ class CudaKernel:
         with _LOADING.setdefault(place[0], threading.Lock()):
             loaded = self._loaded.get(place)
             if loaded is None or shared > loaded.shared:
-                if shared > _SHARED_UNASKED or self.crowded:
+                if shared > _SHARED_UNASKED:
                     self._ask_for_shared(made, shared)
                 loaded = self._loaded[place] = _Loaded(made, max(shared, _SHARED_UNASKED))
         loaded.launch(blocks, threads, arguments, stream, shared)
@@ -219,7 +212,7 @@ class CudaKernel:
         """Compile the kernel, or load it from where it is kept, and have numba-cuda start it."""
         dispatcher = self._dispatcher(arguments)
         configured = dispatcher[blocks, threads, stream, shared]
-        if (shared > _SHARED_UNASKED or self.crowded) and not SIMULATED:
+        if shared > _SHARED_UNASKED and not SIMULATED:
             self._ask_for_shared(dispatcher._compile_for_args(*arguments), shared)
         configured(*arguments)
         if place is not None and not _on_host(arguments):
@@ -227,19 +220,13 @@ class CudaKernel:
             self._made[place[1]] = dispatcher.overloads[kinds]
 
     def _ask_for_shared(self, kernel: Any, shared: int) -> None:
-        """Let the kernel have more shared memory than every kernel may, or all that there is."""
+        """Let the kernel have more shared memory than every kernel may."""
         from cuda.bindings import driver
 
         function = kernel._codelibrary.get_cufunc()
-        known, wanted = driver.CUfunction_attribute, []
-        if self.crowded:
-            wanted.append((known.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100))
-        if shared > _SHARED_UNASKED:
-            wanted.append((known.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared))
-        for attribute, value in wanted:
-            (status,) = driver.cuKernelSetAttribute(attribute, value, function.handle, function.device.id)
-            if status == driver.CUresult.CUDA_SUCCESS:
-                continue
+        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        (status,) = driver.cuKernelSetAttribute(attribute, shared, function.handle, function.device.id)
+        if status != driver.CUresult.CUDA_SUCCESS:
             raise DeviceFailure(
                 f"cuda:{function.device.id}",
                 reason=f"a block of {self.name} cannot have {shared} bytes of shared memory ({status.name})",
@@ -271,12 +258,12 @@ def capability_of_code() -> tuple[int, ...]:
 
 
 def cuda_kernel(
-    examples: Examples | None = None, *, crowded: bool = False, **options: Any
+    examples: Examples | None = None, **options: Any
 ) -> Callable[[Callable[..., Any]], CudaKernel]:
     """Make a function a kernel; see `CudaKernel` for the parameters."""
 
     def decorate(function: Callable[..., Any]) -> CudaKernel:
-        made = CudaKernel(function, examples, options, crowded)
+        made = CudaKernel(function, examples, options)
         KERNELS[made.name] = made
         return made
 

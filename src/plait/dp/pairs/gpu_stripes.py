@@ -522,7 +522,7 @@ def _take(following: Any, lane: Any) -> Any:
     return np.int32(shuffle(stripe, 0))
 
 
-@cuda_kernel(crowded=True)
+@cuda_kernel()
 def sweep_stripes(
     gap: Any,
     algebras: Any,
