@@ -42,8 +42,8 @@ _FEW_BYTES = 1 << 28
 _SIDE_BY_ROOT = 16
 #: Tiles for each alignment that is asked for: of every fourth, four have no near neighbour.
 _TILES_A_WANTED = 20
-#: Cells of a launch for each multiprocessor: about three seconds, so that a run can be stopped.
-CELLS_OF_A_LAUNCH = 1 << 36
+#: Cells of a launch for each multiprocessor: about two seconds, so that a run can be stopped.
+CELLS_OF_A_LAUNCH = 1 << 35
 
 
 class Capacity(NamedTuple):
@@ -128,17 +128,18 @@ def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity, wanted: i
 
 #: Score of residues that do not exist: what goes on from them is less than what it came from.
 _NEVER = -128
-#: Stripes that run at the same time on a multiprocessor, for which there are registers, and bytes of its
-#: shared memory for them. Where wide scores leave room for fewer than the others, narrow ones are taken.
-_WARPS = 20
+#: Stripes that run at the same time on a multiprocessor, at most, and bytes of its shared memory for them.
+#: Three for each of its four schedulers do more than four or five, which disturb one another. Where wide
+#: scores leave room for fewer than the others, narrow ones are taken.
+_WARPS = 12
 _FEW_WARPS = 10
 _SHARED = 200 << 10
 #: Bytes of a profile that fit the memory that a block has without asking.
 _MOST_PROFILE = 46 << 10
 #: Bytes of shared memory of a stripe, besides the profile.
 _RINGS = 2048
-#: Launches under way on a device: while one ends, with fewer and fewer stripes, others begin, and those of
-#: tiles on the way of an alignment are small. The simulator runs one at a time.
+#: Launches under way on a device: those of tiles on the way of an alignment are small. One of more stripes
+#: than half of those that run at a time is the only one of its kind. The simulator runs one at a time.
 _LAUNCHES = 1 if SIMULATED else 4
 #: Seconds between looks at what a launch has done.
 _PAUSE = 0.0005
@@ -327,6 +328,7 @@ class GpuTiles:
         self._devices = [_Device(number) for _ in range(_LAUNCHES) for number in devices]
         self.visits = len(self._devices)
         self._free: SimpleQueue[_Device] = SimpleQueue()
+        self._large = {number: threading.Lock() for number in devices}
         for device in self._devices:
             self._free.put(device)
         self._lock = threading.Lock()
@@ -355,7 +357,10 @@ class GpuTiles:
         try:
             with on_device(device.facts.number):
                 memory = _Memory(coded, visit, device, self._edge(visit))
-                found = _sweep(pair, coded, memory, device)
+                large = 2 * memory.stripes > _WARPS * device.facts.multiprocessors
+                # What a launch waits for is of one that runs already.
+                with self._large[device.facts.number] if large else contextlib.nullcontext():
+                    found = _sweep(pair, coded, memory, device)
                 if visit.above is not None:
                     edge, visit.above.edge = visit.above.edge, None
                     self._edges.put(edge)
