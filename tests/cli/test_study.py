@@ -159,6 +159,7 @@ def test_counts_of_the_study_are_those_of_the_command(
     }
 
 
+@pytest.mark.slow
 def test_a_second_study_takes_the_counts_of_the_first(plait: Any, samples: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert plait("vdj", "study", samples, "-o", out, *QUICK).status == 0
@@ -306,6 +307,7 @@ def test_what_a_killed_run_had_still_to_remove(
     assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in whole.iterdir())
 
 
+@pytest.mark.slow
 def test_a_stopped_count_of_another_place_is_no_hindrance(
     plait: Any, samples: Path, whole: Path, tmp_path: Path
 ) -> None:

@@ -154,6 +154,45 @@ def test_same_as_any_costs(seed: int) -> None:
             assert np.array_equal(found.run_counts, known.run_counts)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_blocks_that_are_left(monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
+    """Queries within targets, near to, and not at all: what is above a limit is left, and comes back."""
+    if not compiled:
+        monkeypatch.setattr(edit_lists, "host_lanes", lambda: lanes_of(2))
+    left = []
+    blocks = edit_lists._blocks_within
+    if not compiled:
+        monkeypatch.setattr(
+            edit_lists,
+            "_blocks_within",
+            lambda *given: left.append((given[3], blocks(*given))) or left[-1][1],
+        )
+    rng = random.Random(8)
+    pairs: Pairs = []
+    for errors in [0, 0.03, 0.05, 0.2, 1] * (8 if compiled else 1):
+        query = [rng.randrange(4) for _ in range(rng.randrange(330, 900 if compiled else 400))]
+        inside = [
+            rng.randrange(4) if rng.random() < errors else code for code in query if rng.random() > errors / 9
+        ]
+        around = [rng.randrange(4) for _ in range(rng.randrange(20, 700))]
+        place = rng.randrange(len(around))
+        pairs.append((query, around[:place] + inside + around[place:]))
+    free = frozenset(("target_start", "target_end"))
+    task = pair_list(batch_of(pairs, free))
+    wanted = CpuTarget(1).launch(PAIR_LIST, ListBatch(make_setup(task, keep=False), task))
+    calls = edit_lists._KERNELS if compiled else tuple(map(interpreted, edit_lists._KERNELS))
+    for most in (None, 60):
+        limits = None if most is None else np.full(len(pairs), most)
+        batch = edits.edit_batch(task, False, limits, interpreted=not compiled)
+        found = edit_lists.run_edits(calls, batch, CpuTarget(1))
+        known = -wanted.scores if most is None else np.where(-wanted.scores > most, -1, -wanted.scores)
+        assert found.scores.tolist() == known.tolist()
+        assert np.array_equal(found.ends[known >= 0][:, [1, 3]], wanted.ends[known >= 0][:, [1, 3]])
+    if not compiled:
+        assert any(kept < before for before, (kept, _) in left)
+        assert any(coming > kept > 1 for _, (kept, coming) in left)
+
+
 def test_limits() -> None:
     rng = random.Random(5)
     pairs = [drawn(rng, 4, rng.choice([6, 1400])) for _ in range(120)]

@@ -182,7 +182,7 @@ def test_the_shortest_bodies_are_read(depth: int) -> None:
     assert len(stream) == 19 + {2: 14, 4: 16, 8: 18, 9: 20}[depth]
 
 
-@pytest.mark.interpreted
+@seldom_compiled
 @pytest.mark.parametrize("coder", [SampleAdaptive(accumulator_constant=0), BlockAdaptive(), HybridCoder()])
 @pytest.mark.parametrize("signed", [False, True])
 def test_one_sample(coder: Any, signed: bool) -> None:

@@ -55,20 +55,20 @@ def few_threads(request: Any, monkeypatch: Any) -> None:
 @pytest.mark.usefixtures("few_threads")
 def test_best_structures() -> None:
     drawn = np.random.default_rng(3)
-    weights = weights_of(lambda shape: drawn.integers(-30, 12, shape).astype(np.float32), 80)
+    weights = weights_of(lambda shape: drawn.integers(-30, 12, shape).astype(np.float32), 80, BEST.zero)
     given = strands([0, 3, 13, 45, 38], 5, np.array([2, -2], np.float32))
     batch = FoldBatch(NearestNeighbor(np.float32(-1), np.float32(0)), BEST, weights, given)
     expected = CpuTarget(1).launch(FOLDS, batch)
     found = CudaTarget((0,)).launch(FOLDS, batch)
     for one, other in zip(found, expected, strict=True):
         assert one == other
-    assert sum(score > 0 for score, _ in found) == 2
+    assert sum(score > 0 for score, _ in found) == 3
 
 
 @pytest.mark.usefixtures("few_threads")
 def test_probabilities() -> None:
     drawn = np.random.default_rng(4)
-    weights = weights_of(lambda shape: drawn.random(shape) * 0.6, 80)
+    weights = weights_of(lambda shape: drawn.random(shape) * 0.6, 80, 0.0)
     given = strands([2, 11, 44, 37], 6, np.array([1.25, 0.8]))
     rule = NearestNeighbor(np.float64(0.6), np.float64(0.9))
     batch = EnsembleBatch(rule, SUM, weights, given, False, True, [[]] * len(given))

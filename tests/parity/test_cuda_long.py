@@ -120,6 +120,7 @@ class TestAsOnTheCpu:
             assert local_best(query, target, 12, kind="dna", device="cuda", **rule) == wanted
 
     def test_ranks_share_the_matrix(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(kbest, "_SHARED_CELLS", 1)
         swept = []
         sweep = kbest._sweep_piece
         monkeypatch.setattr(kbest, "_sweep_piece", lambda *given: swept.append(given[1]) or sweep(*given))

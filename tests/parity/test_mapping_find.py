@@ -403,6 +403,7 @@ def test_ten_thousand_contigs() -> None:
     assert {f"c{k}" for k in range(0, 10_000, 100)} <= set(found.sequence_name)
 
 
+@pytest.mark.slow
 def test_a_million_hits() -> None:
     found = find({"p": "AAAAAAAAAAAA"}, {"t": "A" * 1_100_000}, mismatches=1, strands="+")
     assert len(found) == 1_100_000 - 11
@@ -431,6 +432,7 @@ def test_hits_are_given_as_they_come(mode: str, small_blocks: None, monkeypatch:
     assert got.to_arrow() == find(PATTERNS, own, **MODES[mode]).to_arrow()
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_hits(tmp_path, small_blocks: None) -> None:
     peaks = []
     for letters in (4_000, 4_000, 24_000):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from plait.dp.intervals.loops import (
     CLOSING,
     EXTERIOR,
+    OWN,
     STEM,
     LoopTables,
     LoopWeights,
@@ -24,6 +25,7 @@ from plait.dp.intervals.loops import (
     pair_type,
 )
 from plait.dp.intervals.tables import filled
+from plait.folding.energies import OWN_LOOPS
 from plait.lang.algebras import choice, extend
 
 LETTERS = "NACGU"
@@ -44,27 +46,31 @@ def codes_of(sequence: str) -> NDArray[np.int8]:
     return np.array([LETTERS.index(base) for base in sequence], np.int8)
 
 
-def weights_of(draw: Any, most: int) -> LoopWeights:
-    """Tables of which `draw(shape)` gives the entries."""
-    return LoopTables(
+def weights_of(draw: Any, most: int, never: Any = None) -> LoopWeights:
+    """Tables with entries of `draw(shape)`; with a zero (`never`), some loops have weights of their own."""
+    tables = LoopTables(
         pair_types(),
         draw((most + 1,)),
-        draw((31,)),
-        draw((31,)),
-        draw((31,)),
+        *(draw((31,)) for _ in range(4)),
+        draw((OWN,)),
         draw((7, 7)),
+        draw((7, 7, 5)),
         draw((7, 7, 5, 5)),
         draw((7, 7, 5, 5, 5)),
         draw((7, 7, 5, 5, 5, 5)),
         draw((7 * 36, 6)),
         draw((7 * 36, 6)),
         draw((1 + len(HAIRPINS),)),
-    ).packed([codes_of(hairpin).tolist() for hairpin in HAIRPINS])
+    )
+    if never is not None:
+        tables.interior[6:8], tables.asymmetry[0] = filled((2,), never), never
+    hairpins = [codes_of(hairpin).tolist() for hairpin in HAIRPINS]
+    return tables.packed(hairpins, () if never is None else OWN_LOOPS)
 
 
-def all_alike(value: Any, most: int) -> LoopWeights:
+def all_alike(value: Any, most: int, never: Any = None) -> LoopWeights:
     """Weights that are all the same."""
-    return weights_of(lambda shape: filled(shape, value), most)
+    return weights_of(lambda shape: filled(shape, value), most, never)
 
 
 def structures(sequence: str) -> Iterator[list[tuple[int, int]]]:

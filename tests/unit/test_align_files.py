@@ -253,6 +253,7 @@ def test_how_it_is_split_changes_nothing(
     assert written[0] == written[1] == written[2]
 
 
+@pytest.mark.slow
 def test_scores_alone(fasta: Any, tmp_path: Path) -> None:
     paths = fasta(QUERIES), fasta(TARGETS, "b.fa")
     outs = [tmp_path / name for name in ("full.parquet", "scores.parquet", "chosen.parquet")]

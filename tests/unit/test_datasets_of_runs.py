@@ -282,6 +282,55 @@ def test_an_input_that_changed_is_noticed(inputs: Any, counter: PathCounter) -> 
         count(paths, counter, "out/", resume=True)
 
 
+@pytest.mark.parametrize("where", ["here", "there"])
+def test_what_nobody_has_touched_is_not_read_again(
+    inputs: Any,
+    counter: PathCounter,
+    dask_cluster: DaskExecutor,
+    where: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    paths = inputs("parquet")
+    executor = dask_cluster if where == "there" else None
+    whole = count(paths, counter, "whole/")
+    with pytest.raises(KeyboardInterrupt):
+        count(paths, counter, "out/", executor=executor, progress=stopped(48))
+    made = paths[0].parent / "out.unfinished"
+    # One that has been damaged behind a clock's back, and one that has gone.
+    for number, damage in ((1, Path.unlink), (2, _damaged)):
+        damage(made / f"part-{number:08d}.parquet")
+    read: list[RowRange] = []
+    usual = RowRange.read
+    monkeypatch.setattr(RowRange, "read", lambda self: read.append(self) or usual(self))
+    found = count(paths, counter, "out/", resume=True)
+    assert files_in(whole.output) == files_in(found.output) and found.summary == whole.summary
+    assert found.resumed_blocks >= 3
+    assert len(read) == -(-found.rows // 16) - found.resumed_blocks + 2
+
+
+def _damaged(path: Path) -> None:
+    status, content = path.stat(), bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def test_an_input_whose_times_were_set_back_is_noticed(inputs: Any, counter: PathCounter) -> None:
+    paths = inputs("parquet")
+    rows = pq.read_table(paths[0])
+    pq.write_table(rows, paths[0], compression="none", use_dictionary=False)
+    with pytest.raises(KeyboardInterrupt):
+        count(paths, counter, "out/", progress=stopped(48))
+    status = paths[0].stat()
+    pq.write_table(
+        rows.take(list(range(len(rows)))[::-1]), paths[0], compression="none", use_dictionary=False
+    )
+    os.utime(paths[0], ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert paths[0].stat().st_size == status.st_size
+    with pytest.raises(InvalidInput, match="another content of records 0 to 15"):
+        count(paths, counter, "out/", resume=True)
+
+
 def test_another_cut_is_another_run(inputs: Any, counter: PathCounter) -> None:
     paths = inputs("tsv")
     with pytest.raises(KeyboardInterrupt):
@@ -298,9 +347,9 @@ def test_a_worker_that_has_another_file(tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": [1, 2]}), path)
     size = path.stat().st_size
     rows = RowRange(((str(path), 0, 2),), pa.schema([("n", pa.int64())]))
-    assert RowPart(0, 0, rows, (size,)).read().rows[0].num_rows == 2
+    assert RowPart(0, 0, rows, ([size],)).read().rows[0].num_rows == 2
     with pytest.raises(FormatError, match=f"{size:,} bytes where a worker reads it") as caught:
-        RowPart(0, 0, rows, (size + 1,)).read()
+        RowPart(0, 0, rows, ([size + 1],)).read()
     assert caught.value.path == str(path)
 
 

@@ -27,9 +27,8 @@ PROGRAM = """
 from pathlib import Path
 
 import numpy as np
-from support.ranks import on_ranks
-
 from plait.align import local_best
+from plait.dp.pairs import kbest
 from plait.run.mpi import MpiExecutor
 
 executor = MpiExecutor()
@@ -38,6 +37,7 @@ total = executor.sum(lambda rank, ranks: np.arange(3) * 10**rank)
 Path(f"{executor.rank}.txt").write_text(f"{results} {total}")
 rng = np.random.default_rng(2)
 query, target = ("".join(rng.choice(list("ACGT"), size)) for size in (20_000, 30_000))
+assert 20_000 * 30_000 > 2 * kbest._SHARED_CELLS
 best = local_best(query, target, 20, ranks=executor, threads=1, device="cpu")
 assert best == local_best(query, target, 20, threads=1, device="cpu")
 """
@@ -164,6 +164,7 @@ def test_an_error_behind_rank_0_is_raised_in_all(bad: str) -> None:
 def test_the_best_alignments_of_a_pair(monkeypatch: pytest.MonkeyPatch, disjoint: bool) -> None:
     for name, value in (("_TILE_ROWS", 16), ("_TILE_COLUMNS", 64), ("_VISITED_SIDE", 64)):
         monkeypatch.setattr(kbest, name, value)
+    monkeypatch.setattr(kbest, "_SHARED_CELLS", 1 << 12)
     swept = []
     sweep = kbest._sweep_piece
     monkeypatch.setattr(kbest, "_sweep_piece", lambda *given: swept.append(given[2]) or sweep(*given))

@@ -21,6 +21,7 @@ from plait.folding import (
     Parameters,
     Restraints,
     evaluate,
+    folds,
     mfe,
     partition,
     sample,
@@ -94,6 +95,21 @@ def test_order_grouping_and_threads_change_nothing() -> None:
     for k in (0, 30, 60):
         alone = mfe([sequences[k]])
         assert (alone.structures, alone.energies) == ([found.structures[k]], [found.energies[k]])
+
+
+def test_stretches_of_many_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(11)
+    sequences = ["".join(draw.choices("ACGU", k=draw.randint(0, 40))) for _ in range(23)]
+    expected = mfe(sequences, threads=1), partition(sequences, samples=2, seed=3, threads=1)
+    monkeypatch.setattr(folds, "_STRETCH", 3)
+    found = mfe(sequences, threads=3), partition(sequences, samples=2, seed=3, threads=3)
+    assert found[0].structures == expected[0].structures
+    assert found[0].energies.tolist() == expected[0].energies.tolist()
+    for one, other in zip(found[1], expected[1], strict=True):
+        assert one.samples == other.samples
+        assert one.table.probabilities.tolist() == other.table.probabilities.tolist()
+    with pytest.raises(InvalidInput, match="sequence 19: found 'X' at base 2"):
+        mfe([*sequences[:18], "AXC", *sequences[18:], "Z"], threads=3)
 
 
 def test_the_definition_gives_the_same() -> None:

@@ -58,12 +58,14 @@ def sequence_of(seed: int, longest: int, shortest: int = 0, letters: str = "ACGU
 
 def scores(seed: int, most: int = 60) -> Any:
     drawn = np.random.default_rng(seed)
-    return weights_of(lambda shape: drawn.integers(-30, 12, shape).astype(np.float32), most)
+    # Of odd seeds some interior loops weigh by themselves.
+    never = BEST.zero if seed % 2 else None
+    return weights_of(lambda shape: drawn.integers(-30, 12, shape).astype(np.float32), most, never)
 
 
 def factors(seed: int, most: int = 60) -> Any:
     drawn = np.random.default_rng(seed)
-    return weights_of(drawn.random, most)
+    return weights_of(drawn.random, most, 0.0 if seed % 2 else None)
 
 
 def rows(
@@ -148,17 +150,18 @@ def test_best_scores_in_lanes(width: int) -> None:
 
 
 def test_a_sequence_in_each_lane() -> None:
-    rule, weights = NearestNeighbor(np.float32(-1), np.float32(0)), scores(2, 130)
+    rule, weights = NearestNeighbor(np.float32(-1), np.float32(0)), scores(5, 130)
     found = [sequence_of(seed, 32) for seed in range(14)] + LONG[:1]
     _, kept = rows(filled_only, lanes_of(16), found, 16, Candidates(), rule, BEST, weights)
     for g, sequence in enumerate(found):
-        assert kept.exterior[0, g] == best_of_prefixes(sequence, 2)[0]
+        assert kept.exterior[0, g] == best_of_prefixes(sequence, 5)[0]
     assert kept.exterior[0, 15] == 0
 
 
 def test_sums_in_lanes_and_logarithms() -> None:
     rule, weights = NearestNeighbor(np.float64(0.6), np.float64(1)), factors(3, 130)
-    logarithms = weights._replace(values=np.log(weights.values))
+    with np.errstate(divide="ignore"):
+        logarithms = weights._replace(values=np.log(weights.values))
     found = [sequence_of(seed, 32) for seed in range(7)] + LONG[:1]
     _, kept = rows(fill_kernel, lanes_of(8), found, 8, EveryStem(), rule, SUM, weights)
     alg = LOG_SUM._replace(zero=np.float64(-np.inf), one=np.float64(0))

@@ -15,7 +15,6 @@ from typing import Any
 import cloudpickle
 import pyarrow.parquet as pq
 import pytest
-from support.examples import often
 from support.read_library import Library, simulate_reads, write_fastq
 from support.read_simulation import Sequencing
 
@@ -32,6 +31,8 @@ from plait.vdj.repertoires.sharing import share_files
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 BLOCK = 16
+
+pytestmark = pytest.mark.slow
 #: Seconds after which a test fails that waits for another process.
 PATIENCE = 300
 
@@ -51,8 +52,8 @@ def same_files(one: Path, other: Path, *ends: str) -> bool:
     return all(Path(f"{one}{end}").read_bytes() == Path(f"{other}{end}").read_bytes() for end in ("", *ends))
 
 
-@pytest.mark.parametrize("kind", often(1, ["parquet", "tsv"]))
-@pytest.mark.parametrize("long", often(1, [False, True]))
+@pytest.mark.parametrize("kind", ["parquet", "tsv"])
+@pytest.mark.parametrize("long", [False, True])
 def test_counts_are_the_same(
     inputs: Any, counter: PathCounter, dask_cluster: DaskExecutor, kind: str, long: bool
 ) -> None:
@@ -80,7 +81,7 @@ def test_a_worker_is_killed_in_the_middle_of_a_run(
     assert same_files(here.output, there.output, ".summary.json")
 
 
-@pytest.mark.parametrize("first", often(1, ["here", "there"]))
+@pytest.mark.parametrize("first", ["here", "there"])
 def test_a_run_goes_on_elsewhere(
     inputs: Any, counter: PathCounter, dask_cluster: DaskExecutor, first: str
 ) -> None:
@@ -220,7 +221,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     found.close()
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the cluster has no worker yet:UserWarning")
 def test_the_scheduler_goes_away(inputs: Any, counter: PathCounter, cluster: Cluster) -> None:
     paths = inputs("parquet")
@@ -245,7 +245,7 @@ def test_the_scheduler_goes_away(inputs: Any, counter: PathCounter, cluster: Clu
     assert same_files(whole.output, found.output, ".summary.json")
 
 
-@pytest.mark.parametrize("kind", often(1, ["parquet", "tsv"]))
+@pytest.mark.parametrize("kind", ["parquet", "tsv"])
 def test_sharing_is_the_same(inputs: Any, tmp_path: Path, dask_cluster: DaskExecutor, kind: str) -> None:
     out, by_subject = tmp_path / "out.parquet", tmp_path / "by.tsv"
     found = []
@@ -255,7 +255,6 @@ def test_sharing_is_the_same(inputs: Any, tmp_path: Path, dask_cluster: DaskExec
     assert found[0] == found[1]
 
 
-@pytest.mark.slow
 def test_annotation_is_the_same(tmp_path: Path, dask_cluster: DaskExecutor, monkeypatch: Any) -> None:
     monkeypatch.setattr("plait.vdj.reads.annotate_files._BLOCK_READS", 40)
     germlines = [load_germline("mouse_trb")]

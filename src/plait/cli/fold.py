@@ -95,16 +95,17 @@ class ModelOptions:
     Attributes
     ----------
     parameters
-        File of energy parameters in ViennaRNA's format 2.0; otherwise those of Turner, 2004.
+        File of energy parameters in ViennaRNA's format 2.0, or of CONTRAfold's; contrafold for those that
+        come with plait (a file called so is written ./contrafold); otherwise those of Turner, 2004.
     temperature
         Degrees Celsius; other than 37 needs a file of parameters with enthalpies.
     dangles
-        2: bases beside stems stack on them; 0: they do not.
+        2: bases beside stems stack on them; 0: they do not, but for CONTRAfold's.
     max_span
         Most bases from one of a pair to the other, both included.
     """
 
-    parameters: Path | None = None
+    parameters: str | None = None
     temperature: float = 37.0
     dangles: WholeNumber = 2
     max_span: WholeNumber | None = None
@@ -117,8 +118,12 @@ class ModelOptions:
 
         if self.max_span is not None and self.max_span < 1:
             raise InvalidInput("--max-span", found=self.max_span, expected="a whole number of at least 1")
-        standard = self.parameters is None
-        energies = Parameters.standard() if standard else Parameters.read(str(self.parameters))
+        if self.parameters is None:
+            energies = Parameters.standard()
+        elif self.parameters == "contrafold":
+            energies = Parameters.contrafold()
+        else:
+            energies = Parameters.read(self.parameters)
         model = Model(energies, self.temperature, self.dangles)
         energies.at(self.temperature)
         return FoldSettings(model, self.max_span, enforce, shape.shape_slope, shape.shape_intercept)
@@ -137,6 +142,7 @@ def fold(
     probabilities: Flag = False,
     centroid: Flag = False,
     mea: Flag = False,
+    gamma: float | None = None,
     samples: WholeNumber = 0,
     seed: WholeNumber = 0,
     suboptimal: float | None = None,
@@ -167,6 +173,8 @@ def fold(
         The same.
     mea
         The structure of which most is expected to be right, too.
+    gamma
+        What a pair counts for there, beside its two bases unpaired; otherwise 1, or 6 with CONTRAfold's.
     samples
         Draw so many structures, each as often as it is probable.
     seed
@@ -198,8 +206,19 @@ def fold(
     _check_counts(samples=samples, seed=seed, most=most)
     if suboptimal is not None and not 0 <= suboptimal < 1000:
         raise InvalidInput("--suboptimal", found=suboptimal, expected="kcal/mol, 0 to 1000")
+    if gamma is not None and not (mea and 0 < gamma < 1e6):
+        expected = "a number above 0" if mea else "--mea, too"
+        raise InvalidInput("--gamma", found=gamma, expected=expected)
     request = FoldRequest(
-        probabilities or pairs is not None, centroid, mea, samples, seed, suboptimal, most, plot is not None
+        probabilities or pairs is not None,
+        centroid,
+        mea,
+        samples,
+        seed,
+        suboptimal,
+        most,
+        plot is not None,
+        gamma,
     )
     settings = model.settings(shape, enforce=known.enforce)
     start = work_time()
@@ -226,7 +245,7 @@ def fold(
         told = f"{plural(done.cut, 'sequence')} with more suboptimal structures"
         say(f"{told}: the best {most:,} are written; see --most")
     told = f"{plural(done.sequences, 'sequence')} in {work_time() - start:.2f} s"
-    say(f"{told}; {settings.model.parameters.name}, {settings.model.temperature:g} degrees")
+    say(f"{told}; {settings.model.name}")
 
 
 def _check_counts(**counts: int) -> None:

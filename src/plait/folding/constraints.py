@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.dp.intervals.loops import SMALLEST_HAIRPIN
-from plait.errors import FormatError, InvalidInput
+from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.folding.parameters import LETTERS, PAIRS, codes_of
 from plait.folding.structures import partners_of
 from plait.formats.compression import read_text
@@ -86,6 +86,8 @@ def molecule_of(codes: NDArray[np.int8], known: Restraints | None, settings: Fol
             signs = np.frombuffer(known.constraint.encode(), np.uint8)
             forced = np.isin(signs, np.frombuffer(b"|()", np.uint8))
     if known.reactivities is not None:
+        if settings.model.parameters.learned:
+            raise Unsupported("reactivities", why=f"{settings.model.name} has no energies to add theirs to")
         pseudo = _pseudo_energies(codes.size, known.reactivities, settings)
     return Molecule(codes, partners, forced if forced is not None and forced.any() else None, pseudo)
 

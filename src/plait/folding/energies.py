@@ -19,6 +19,7 @@ from plait.dp.intervals.loops import (
     HAIRPIN,
     LETTERS,
     ONE_SIDED,
+    OWN,
     REVERSED,
     STEM,
     TWO_THREE,
@@ -28,7 +29,7 @@ from plait.dp.intervals.loops import (
 )
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor
 from plait.errors import Unsupported
-from plait.folding.parameters import GAS_CONSTANT, KELVIN, NEVER, PAIRS, STANDARD, Parameters, codes_of
+from plait.folding.parameters import GAS_CONSTANT, KELVIN, NEVER, PAIRS, PARTS, STANDARD, Parameters, codes_of
 from plait.folding.parameters import LETTERS as BASES
 from plait.lang.algebras import LOG_SUM, PROBABILITY, SaturatingMaxPlus
 
@@ -44,6 +45,9 @@ _MOST = 30
 
 #: What weights are: scores of which the best counts, Boltzmann factors to be summed, or their logarithms.
 Meaning = Literal["scores", "wide scores", "sums", "logarithms"]
+#: Interior loops by sides that learned scores weigh by themselves: what they weigh is no sum of one table by
+#: size and one by difference, so that these have nothing for no difference, and for sizes of six and seven.
+OWN_LOOPS: Final = (*((k, k) for k in range(3, 16)), (2, 4), (4, 2), (3, 4), (4, 3), (2, 5), (5, 2))
 _ALGEBRAS: Final = {"scores": SCORES, "wide scores": WIDE_SCORES, "sums": SUMS, "logarithms": LOGARITHMS}
 
 
@@ -70,7 +74,8 @@ class Model:
     temperature
         Degrees Celsius.
     dangles
-        2: a base next to a stem in a multiloop, or in no loop, stacks on it, whatever else it does; 0: not.
+        2: a base next to a stem in a multiloop, or in no loop, stacks on it, whatever else it does; 0: not,
+        which learned scores do not have.
     """
 
     parameters: Parameters
@@ -83,11 +88,24 @@ class Model:
                 f"dangles of {self.dangles}",
                 why="bases that stack on one stem alone are not there; use 0 or 2",
             )
+        if self.parameters.learned and self.dangles != 2:
+            raise Unsupported("dangles of 0", why=f"{self.parameters.name} has them in its scores")
+
+    @property
+    def name(self) -> str:
+        """Where the parameters come from, and at which temperature if they are energies."""
+        told = self.parameters.name
+        return told if self.parameters.learned else f"{told}, {self.temperature:g} degrees"
+
+    @property
+    def gamma(self) -> float:
+        """What a pair counts for where most is to be right, beside both its bases unpaired."""
+        return 6.0 if self.parameters.learned else 1.0
 
     @property
     def thermal_energy(self) -> float:
-        """RT, in hundredths of kcal/mol."""
-        return (self.temperature + KELVIN) * GAS_CONSTANT / 10
+        """RT in hundredths of kcal/mol; hundredths of learned scores are natural logarithms."""
+        return 100.0 if self.parameters.learned else (self.temperature + KELVIN) * GAS_CONSTANT / 10
 
 
 @functools.lru_cache(maxsize=8)
@@ -100,7 +118,10 @@ def weigh(model: Model, meaning: Meaning, longest: int, scale: float = 0.0) -> W
     parameters = model.parameters.at(model.temperature)
     specials = sorted(parameters.special)
     scores = meaning in ("scores", "wide scores")
-    rule, loops = _energies(parameters, model.dangles, scores, longest, specials)
+    if parameters.learned:
+        rule, loops = _learned(parameters.energies, scores, longest)
+    else:
+        rule, loops = _energies(parameters, model.dangles, scores, longest, specials)
     of_rule, bases = _bases(longest, specials)
     dtype = np.float32 if meaning == "scores" else np.float64
 
@@ -115,18 +136,18 @@ def weigh(model: Model, meaning: Meaning, longest: int, scale: float = 0.0) -> W
     weights = [np.ascontiguousarray(value(energy, count)) for energy, count in pairs]
     numbers = [value(energy, count)[()] for energy, count in zip(rule, of_rule, strict=True)]
     hairpins = [codes_of(loop.encode()).tolist() for loop in specials]
-    packed = LoopTables(loops.pair_types, *weights).packed(hairpins)
+    packed = LoopTables(loops.pair_types, *weights).packed(hairpins, OWN_LOOPS if parameters.learned else ())
     return Weighing(NearestNeighbor(*numbers), _ALGEBRAS[meaning], packed, value)
 
 
 def _bases(longest: int, specials: list[str]) -> tuple[NearestNeighbor, LoopTables]:
     """How many bases each weight is for: two of a pair that closes, and those unpaired."""
-    bulge = np.arange(_MOST + 1) + 2
-    bulge[1] = 1
     inward = np.array([0, 0, 0, 0, 0, 2])
     sizes = np.array([0, *map(len, specials)])
-    hairpin, interior = np.arange(longest + 1) + 2, np.arange(_MOST + 1) + 2
-    return NearestNeighbor(1, 1), LoopTables(None, hairpin, bulge, interior, 0, 2, 4, 5, 6, inward, 0, sizes)
+    hairpin, by_size, own = np.arange(longest + 1) + 2, np.arange(_MOST + 1) + 2, np.sum(OWN_LOOPS, 1) + 2
+    small = 2, 3, 4, 5, 6
+    tables = LoopTables(None, hairpin, by_size, by_size, by_size, 0, own, *small, inward, 0, sizes)
+    return NearestNeighbor(1, 1), tables
 
 
 def smoothed(energies: _Table) -> _Table:
@@ -149,13 +170,17 @@ def _energies(
     longer = whole(parameters.energies["lxc"] * np.log(sizes))
     hairpin = np.concatenate([found["hairpin"], found["hairpin"][_MOST] + longer])
     special = [parameters.special[loop] for loop in specials]
+    asymmetry = np.minimum(found["most_asymmetry"], found["asymmetry"] * np.arange(_MOST + 1))
     tables = LoopTables(
         pair_types=_pair_types(),
         hairpin=hairpin[: longest + 1],
         bulge=found["bulge"],
+        one_sided=found["interior"] + np.append([0, 0], asymmetry[:-2]),
         interior=found["interior"],
-        asymmetry=np.minimum(found["most_asymmetry"], found["asymmetry"] * np.arange(_MOST + 1)),
+        asymmetry=asymmetry,
+        own=np.full(OWN, NEVER),
         stack=found["stack"],
+        none_one=np.repeat(found["stack"][:, :, None] + found["bulge"][1], 5, 2),
         one_one=found["int11"],
         one_two=found["int21"],
         two_two=found["int22"],
@@ -164,6 +189,65 @@ def _energies(
         special=np.array([NEVER, *whole(special)]),
     )
     return (found["multi_unpaired"], np.float64(0)), tables
+
+
+def _learned(found: Mapping[str, _Table], scores: bool, longest: int) -> tuple[tuple[Any, Any], LoopTables]:
+    """CONTRAfold's scores in the place of weights, with their signs turned.
+
+    What a pair counts for is shared by the loops on both of its sides, so that these look alike from either.
+    """
+    left, right = np.array([[0, *(BASES.index(pair[side]) for pair in PAIRS)] for side in (0, 1)])
+    pair = found["base_pair"][left, right] / 2
+    closing = (found["helix_closing"][left, right] + pair)[:, None, None]
+    # What is beyond the ends counts for as much as N does.
+    letters = np.array([0, 1, 2, 3, 4, 0])
+    ends = closing + found["terminal_mismatch"][left, right][:, letters[:, None], letters]
+    stems = closing + found["dangle_left"][left, right][:, letters, None]
+    stems = stems + found["dangle_right"][left, right][:, None, letters]
+    inward, outward = np.repeat(ends[..., None], 6, 3), np.repeat(_from_behind(ends)[..., None], 6, 3)
+    inward[..., CLOSING] = found["multi_base"] + found["multi_paired"] + stems
+    outward[..., STEM] = found["multi_paired"] + _from_behind(stems)
+    outward[..., EXTERIOR] = found["external_paired"] + _from_behind(stems)
+    inward[0] = outward[0] = NEVER
+    size, bulge = found["internal_length"], found["bulge_length"]
+    asymmetry, explicit = found["internal_asymmetry"], found["internal_explicit"]
+
+    def interior(one: int, other: int) -> Any:
+        known = explicit[one, other] if max(one, other) <= 4 else 0.0
+        alike = found["internal_symmetric_length"][one] if one == other else 0.0
+        return size[one + other] + asymmetry[abs(one - other)] + known + alike
+
+    by_size, by_difference = size.copy(), asymmetry.copy()
+    by_size[5], by_size[6:8], by_difference[0] = interior(2, 3) - asymmetry[1], NEVER, NEVER
+    # By the pair around, that within as seen from there, and letters; ends of the second from behind.
+    o, w = np.arange(TYPES)[:, None], np.arange(TYPES)
+    first, second = ends[:, :5, :5], ends[:, :5, :5].swapaxes(1, 2)
+    none_one = first[o, :, left[w]] + first[w, right[o]] + found["bulge_0x1_nucleotides"] + bulge[1]
+    one_one = first[:, None] + second + found["internal_1x1_nucleotides"] + interior(1, 1)
+    one_two = first[:, None, :, None] + second[:, :, :, None] + interior(1, 2)
+    two_two = first[:, None, :, None, None] + second[:, None, :, :, None] + interior(2, 2)
+    tables = LoopTables(
+        pair_types=_pair_types(),
+        hairpin=found["hairpin_length"][np.minimum(np.arange(longest + 1), _MOST)],
+        bulge=bulge,
+        one_sided=np.array([0, 0, *(interior(1, k) for k in range(1, _MOST))]),
+        interior=by_size,
+        asymmetry=by_difference,
+        own=np.array([interior(*sides) for sides in OWN_LOOPS]),
+        stack=found["helix_stacking"][left[o], right[o], right[w], left[w]] + pair[:, None] + pair,
+        none_one=none_one,
+        one_one=one_one,
+        one_two=one_two,
+        two_two=two_two,
+        inward=inward.reshape(-1, 6),
+        outward=outward.reshape(-1, 6),
+        special=np.array([NEVER]),
+    )
+    rule = found["multi_unpaired"], found["external_unpaired"]
+    if scores:
+        parts = [np.round(PARTS * np.asarray(table)) / PARTS for table in (*rule, *tables[1:])]
+        rule, tables = (parts[0], parts[1]), LoopTables(tables.pair_types, *parts[2:])
+    return rule, tables
 
 
 def _pair_types() -> NDArray[np.int8]:

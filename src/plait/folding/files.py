@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -61,6 +62,7 @@ class FoldRequest(NamedTuple):
 
     `probabilities`: sums over all structures; `centroid`, `mea`: structures by them; `samples` are drawn with
     `seed`; `suboptimal`: structures of so many kcal/mol more than the least, at most `most`; `drawings`.
+    `gamma`: what a pair counts for in `mea`, otherwise as is usual for the parameters.
     """
 
     probabilities: bool = False
@@ -71,6 +73,7 @@ class FoldRequest(NamedTuple):
     suboptimal: float | None = None
     most: int = 100_000
     drawings: bool = False
+    gamma: float | None = None
 
     @property
     def ensemble(self) -> bool:
@@ -231,15 +234,15 @@ def _drawings(row: Mapping[str, Any], found: Ensemble, settings: FoldSettings) -
     from plait.folding.drawing import Drawn, dots_svg, mountain_svg, page, structure_svg
 
     drawn = Drawn(row["name"] or "RNA", row["sequence"], row["structure"], found.table)
+    unit = settings.model.parameters.unit
     facts = {
         "bases": f"{len(drawn.sequence):,}",
-        "least energy": f"{row['energy']:.2f} kcal/mol",
-        "of the ensemble": f"{found.ensemble_energy:.2f} kcal/mol",
+        "least energy": f"{row['energy']:.2f} {unit}",
+        "of the ensemble": f"{found.ensemble_energy:.2f} {unit}",
         "share of the structure": f"{found.frequency:.3g}",
         "diversity": f"{found.diversity:.2f}",
     }
-    model = settings.model
-    made = f"plait {__version__}; {model.parameters.name}, {model.temperature:g} degrees"
+    made = f"plait {__version__}; {settings.model.name}"
     least = f"{drawn.structure} ({row['energy']:.2f}) least energy"
     lines = [drawn.sequence, least, f"{found.centroid()[0]} centroid"]
     return {
@@ -300,7 +303,8 @@ def _of_ensembles(
             "centroid_distance": told.distances,
         }
     if request.mea:
-        best = [most_expected_accuracy(one.table) for one in found]
+        gamma = request.gamma or settings.model.gamma
+        best = [most_expected_accuracy(one.table, gamma) for one in found]
         structures = [partners for partners, _ in best]
         columns |= {
             "mea_structure": brackets(structures),
@@ -312,7 +316,7 @@ def _of_ensembles(
     return columns
 
 
-def text_of(row: Mapping[str, Any]) -> str:
+def text_of(row: Mapping[str, Any], unit: str = "kcal/mol") -> str:
     """A sequence as RNAfold writes it, and drawn and suboptimal structures behind that, one a line."""
     lines = [] if row["name"] is None else [f">{row['name']}"]
     lines += [row["sequence"], f"{row['structure']} ({row['energy']:6.2f})"]
@@ -320,7 +324,7 @@ def text_of(row: Mapping[str, Any]) -> str:
         lines.append(f"{row['pair_marks']} [{row['ensemble_energy']:6.2f}]")
         lines.append(f"{row['centroid']} {{{row['centroid_energy']:6.2f} d={row['centroid_distance']:.2f}}}")
     elif "ensemble_energy" in row:
-        lines.append(f" free energy of ensemble = {row['ensemble_energy']:6.2f} kcal/mol")
+        lines.append(f" free energy of ensemble = {row['ensemble_energy']:6.2f} {unit}")
     if "mea_structure" in row:
         lines.append(f"{row['mea_structure']} {{{row['mea_energy']:6.2f} MEA={row['mea_accuracy']:.2f}}}")
     if "ensemble_energy" in row:
@@ -357,7 +361,8 @@ def _writer(
 ) -> Iterator[Callable[[Sequence[Mapping[str, Any]]], None]]:
     """What writes rows as text, each by itself, or as those of a table."""
     if chosen in ("text", "jsonl"):
-        line = text_of if chosen == "text" else _json_line
+        unit = settings.model.parameters.unit
+        line = partial(text_of, unit=unit) if chosen == "text" else _json_line
         with TextOutput(output, inputs=inputs.paths) as text:
             yield lambda rows: text.write("".join(map(line, rows)).encode())
         return
@@ -376,6 +381,7 @@ def _writer(
         **({"enforce": True} if settings.enforce else {}),
         **({"shape": [settings.slope, settings.intercept]} if inputs.shape is not None else {}),
         **({"seed": request.seed} if request.samples else {}),
+        **({"gamma": request.gamma} if request.gamma is not None else {}),
     }
     metadata = {"plait.provenance": json.dumps(told, sort_keys=True)}
     with table_or_lines(output, schema, metadata=metadata, inputs=inputs.paths) as table:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from itertools import chain
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Target, free_bytes, resolve
+from plait.devices.target import CpuTarget, Target, free_bytes, over_threads, resolve, stretches
 from plait.dp.intervals.launches import (
     ENSEMBLES,
     FOLDS,
@@ -30,6 +31,10 @@ from plait.folding.parameters import NO_BASE, Parameters, codes_of
 from plait.folding.structures import PairTable, brackets, described, most_expected_accuracy, partners_of
 from plait.types import Tabular
 
+T = TypeVar("T")
+
+#: Sequences of a stretch that a thread has to itself, at least, and most bases of each.
+_STRETCH, _SHORT = 128, 160
 #: The longest sequence that can be folded.
 LONGEST: Final = 32_000
 #: Bases from which sums are scaled, so that they fit.
@@ -199,8 +204,12 @@ def mfe(
     Unsupported
         If there is too little memory for the longest one.
     """
-    settings = settings or FoldSettings()
-    found = _folded(molecules_of(sequences, settings, restraints), settings, resolve(device, threads))
+    asked = settings or FoldSettings()
+
+    def run(some: Sequence[str], first: int, target: Target) -> list[Folded]:
+        return _folded(molecules_of(some, asked, restraints, first=first), asked, target)
+
+    found = _in_stretches(sequences, restraints, resolve(device, threads), run)
     energies = np.array([energy_of(one.score) for one in found], np.float64)
     return Folds([one.structure for one in found], energies)
 
@@ -249,10 +258,28 @@ def partition(
     Unsupported
         If there is too little memory for the longest one.
     """
-    settings, target = settings or FoldSettings(), resolve(device, threads)
-    molecules = molecules_of(sequences, settings, restraints, ensemble=True)
-    best = _folded(molecules, settings, target)
-    return sum_molecules(molecules, best, settings, EnsembleRequest(probabilities, samples, seed), target)
+    asked = settings or FoldSettings()
+
+    def run(some: Sequence[str], first: int, target: Target) -> list[Ensemble]:
+        molecules = molecules_of(some, asked, restraints, ensemble=True, first=first)
+        wanted = EnsembleRequest(probabilities, samples, seed, first)
+        return sum_molecules(molecules, _folded(molecules, asked, target), asked, wanted, target)
+
+    return _in_stretches(sequences, restraints, resolve(device, threads), run)
+
+
+def _in_stretches(
+    sequences: Sequence[str],
+    restraints: object,
+    target: Target,
+    run: Callable[[Sequence[str], int, Target], list[T]],
+) -> list[T]:
+    """Results of all sequences; of many short ones threads have stretches, and share what Python does."""
+    short = type(target) is CpuTarget and max(map(len, sequences), default=0) <= _SHORT
+    parts = stretches(target.threads if short and not restraints else 1, len(sequences), _STRETCH)
+    mine = CpuTarget(1) if len(parts) > 1 else target
+    found = over_threads(target.threads, parts, lambda part: run(sequences[slice(*part)], part[0], mine))
+    return list(chain.from_iterable(found))
 
 
 def sample(
@@ -371,7 +398,7 @@ def suboptimals_of(
 ) -> list[Suboptimals]:
     """Structures of nearly the least energy, of sequences whose constraints can be met."""
     found: dict[int, Suboptimals] = {}
-    for meaning, numbers in _by_meaning(molecules):
+    for meaning, numbers in _by_meaning(molecules, settings.model):
         weighing = weigh(settings.model, meaning, _table_size(molecules))
         strands = [strand_of(molecules[k], weighing, _FORCED) for k in numbers]
         below = float(round(100 * within))
@@ -431,14 +458,15 @@ def molecules_of(
     settings: FoldSettings,
     restraints: Sequence[Restraints | None] | None,
     ensemble: bool = False,
+    first: int = 0,
 ) -> list[Molecule]:
-    """Sequences with what is known of them; InvalidInput names what is wrong by its number, from 1 on."""
+    """Sequences with what is known of them; InvalidInput tells what is wrong where, from `first` + 1 on."""
     if restraints is not None and len(restraints) != len(sequences):
         raise InvalidInput(
             "restraints", found=f"{len(restraints):,} of them", expected=f"{len(sequences):,}, one a sequence"
         )
     found = []
-    for number, sequence in enumerate(sequences, 1):
+    for number, sequence in enumerate(sequences, first + 1):
         codes = codes_checked(sequence, number)
         try:
             found.append(molecule_of(codes, restraints[number - 1] if restraints else None, settings))
@@ -461,7 +489,7 @@ class Folded(NamedTuple):
 def fold_molecules(molecules: Sequence[Molecule], settings: FoldSettings, target: Target) -> list[Folded]:
     """Best scores and structures of sequences; a score is -inf if not all forced bases can pair."""
     found: dict[int, Best] = {}
-    for meaning, numbers in _by_meaning(molecules):
+    for meaning, numbers in _by_meaning(molecules, settings.model):
         weighing = weigh(settings.model, meaning, _table_size(molecules))
         strands = [strand_of(molecules[k], weighing, _FORCED) for k in numbers]
         launched = target.launch(FOLDS, FoldBatch(*weighing[:3], strands))
@@ -471,12 +499,13 @@ def fold_molecules(molecules: Sequence[Molecule], settings: FoldSettings, target
     return [Folded(score, found[k][1]) for k, score in enumerate(met)]
 
 
-def _by_meaning(molecules: Sequence[Molecule]) -> Iterator[tuple[Meaning, list[int]]]:
+def _by_meaning(molecules: Sequence[Molecule], model: Model) -> Iterator[tuple[Meaning, list[int]]]:
     """Numbers of sequences by the scores that they need."""
     kinds: tuple[Meaning, Meaning] = ("scores", "wide scores")
+    most = model.parameters.exact_bases
+    single = [one.forced is None and one.codes.size <= most for one in molecules]
     for meaning in kinds:
-        numbers = [k for k, one in enumerate(molecules) if (one.forced is None) == (meaning == "scores")]
-        if numbers:
+        if numbers := [k for k, fits in enumerate(single) if fits == (meaning == "scores")]:
             yield meaning, numbers
 
 

@@ -8,7 +8,8 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -47,16 +48,40 @@ _NUMBERS: Final = {
 _SPECIAL: Final = {"Triloops": 5, "Tetraloops": 6, "Hexaloops": 8}
 _WORDS: Final = {"INF": NEVER, "DEF": -50.0}
 _HEAD: Final = "## RNAfold parameter file v2.0"
-_EXPECTED: Final = "a parameter file of ViennaRNA, format 2.0"
+_EXPECTED: Final = "a parameter file of ViennaRNA, format 2.0, or of CONTRAfold"
 #: No energy or enthalpy in hundredths of kcal/mol is anywhere near.
 _MOST: Final = 1_000_000
+#: Learned scores of which the best are sought are whole so many-ths of a hundredth.
+PARTS: Final = 64
+
+#: Groups of CONTRAfold's parameters by how many letters, and those that are told once from either end.
+_BY_LETTERS: Final = {
+    "base_pair": 2,
+    "terminal_mismatch": 4,
+    "bulge_0x1_nucleotides": 1,
+    "internal_1x1_nucleotides": 2,
+    "helix_stacking": 4,
+    "helix_closing": 2,
+    "dangle_left": 3,
+    "dangle_right": 3,
+}
+_FROM_BEHIND: Final = ("base_pair", "internal_1x1_nucleotides", "helix_stacking")
+#: The same by least and largest length: each length has what all up to it have.
+_BY_LENGTH: Final = {
+    "hairpin_length": (0, 30),
+    "bulge_length": (1, 30),
+    "internal_length": (2, 30),
+    "internal_symmetric_length": (1, 15),
+    "internal_asymmetry": (1, 28),
+}
+_SINGLE: Final = ("multi_base", "multi_unpaired", "multi_paired", "external_unpaired", "external_paired")
 
 Energies = Mapping[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Parameters:
-    """Energies of loops at 37 degrees, in hundredths of kcal/mol.
+    """Energies of loops at 37 degrees, in hundredths of kcal/mol; or learned scores, with their signs turned.
 
     Parameters
     ----------
@@ -89,8 +114,37 @@ class Parameters:
         return found
 
     @classmethod
+    def contrafold(cls) -> Self:
+        """CONTRAfold's parameters, learned from known structures.
+
+        Returns
+        -------
+        plait.folding.Parameters
+            Scores in natural logarithms, of which a hundred hundredths are one.
+        """
+        found = cls.read(Path(__file__).parent / "data" / "contrafold.params.complementary")
+        return replace(found, name="CONTRAfold")
+
+    @property
+    def learned(self) -> bool:
+        """Whether they are scores as CONTRAfold has them, not energies."""
+        return "helix_closing" in self.energies
+
+    @property
+    def unit(self) -> str:
+        """What energies are given in."""
+        return "nats" if self.learned else "kcal/mol"
+
+    @functools.cached_property
+    def exact_bases(self) -> float:
+        """Bases whose scores are exact in single precision, so that ways back find them again."""
+        # Pairs count for twice the best single score at most, and have two bases.
+        best = max(-table.min() for table in self.energies.values())
+        return (1 << 24) / PARTS / best if self.learned else math.inf
+
+    @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a file of ViennaRNA's format 2.0; what it lacks is taken from `standard`.
+        """Read a file of ViennaRNA's format 2.0 (what it lacks is as in `standard`), or of CONTRAfold's.
 
         Parameters
         ----------
@@ -107,7 +161,10 @@ class Parameters:
         FormatError
             If it is no such file.
         """
-        sections, standard = _sections(path), _standard()
+        text = read_text(path, _EXPECTED)
+        if re.match(r"[a-z]\w+ +[-+.\d]", text):
+            return cls(os.fspath(path), _learned(path, text), {})
+        sections, standard = _sections(path, text), _standard()
         energies, enthalpies = dict(standard.energies), dict[str, NDArray[np.float64]]()
         for name, shape in _SHAPES.items():
             for suffix, tables in (("", energies), ("_enthalpies", enthalpies)):
@@ -198,9 +255,38 @@ def _with_nothing(table: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-def _sections(path: str | os.PathLike[str]) -> dict[str, list[tuple[int, str]]]:
+def _learned(path: str | os.PathLike[str], text: str) -> Energies:
+    """Tables of CONTRAfold's scores with their signs turned, in hundredths; what has N counts for nothing."""
+    told: dict[str, float] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        name, _, word = line.strip().partition(" ")
+        told[name] = -100 * _number(path, number, word.strip()) if name else 0.0
+
+    def value(*names: str) -> float:
+        for name in names:
+            if name in told:
+                return told[name]
+        raise FormatError(path, found=f"no {names[0]}", expected="all of CONTRAfold's parameters")
+
+    found: dict[str, NDArray[np.float64]] = {name: np.array(value(name)) for name in _SINGLE}
+    for group, count in _BY_LETTERS.items():
+        table = found[group] = np.zeros((len(LETTERS),) * count)
+        for place in product(range(1, len(LETTERS)), repeat=count):
+            word = "".join(LETTERS[code] for code in place)
+            names = [word, word[::-1]] if group in _FROM_BEHIND else [word]
+            table[place] = value(*(f"{group}_{name}" for name in names))
+    for group, (least, most) in _BY_LENGTH.items():
+        steps = [value(f"{group}_at_least_{k}") if least <= k <= most else 0.0 for k in range(31)]
+        found[group] = np.cumsum(steps)
+    found["internal_explicit"] = np.zeros((5, 5))
+    for one, other in product(range(1, 5), repeat=2):
+        name = f"internal_explicit_{min(one, other)}_{max(one, other)}"
+        found["internal_explicit"][one, other] = value(name)
+    return found
+
+
+def _sections(path: str | os.PathLike[str], text: str) -> dict[str, list[tuple[int, str]]]:
     """Words of every section, with the numbers of their lines."""
-    text = read_text(path, _EXPECTED)
     if not text.startswith(_HEAD):
         raise FormatError(path, line=1, found=repr(text[:40].partition("\n")[0]), expected=f"{_HEAD!r}")
     text = re.sub(r"/\*.*?\*/", lambda told: "\n" * told[0].count("\n"), text, flags=re.DOTALL)

@@ -35,7 +35,10 @@ from plait.dp.intervals.loops import (
     hairpin_weight,
     interior,
     inward,
+    one_sided,
     outward,
+    own_loop,
+    own_loops,
     pair_type,
     small_loop,
     times_paired,
@@ -214,6 +217,13 @@ def add_by_size(work: Any, span: Any, i: Any, way: Any) -> Any:
         if u > 5:
             found = close(rule, alg, found, value, interior(weights, u))
         u += work.parts
+    z, count = work.part, own_loops(weights)
+    while z < count:
+        left, right, loop = own_loop(weights, z)
+        if left + right <= largest:
+            row = ring(work, GENERIC, span - (2 + left + right) * way)
+            found = close(rule, alg, found, beyond(work, row, i, j, left + 1, right + 1, way), loop)
+        z += work.parts
     return found
 
 
@@ -240,8 +250,7 @@ def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any, way: Any) -> 
     while k < largest:
         at = ring(work, ONE_SIDED, span - (3 + k) * way)
         left, right = beyond(work, at, i, j, 2, k + 1, way), beyond(work, at, i, j, k + 1, 2, way)
-        step = extend(alg, interior(weights, k + 1), asymmetry(weights, k - 1))
-        found = close(rule, alg, found, choice(alg, left, right), step)
+        found = close(rule, alg, found, choice(alg, left, right), one_sided(weights, k + 1))
         k += work.parts
     total = close(rule, alg, total, found, entry(weights, row + ONE_SIDED))
     found, k = alg.zero, 2 + work.part

@@ -25,25 +25,32 @@ GENERIC, ONE_SIDED, BULGE, TWO_THREE, HAIRPIN, CLOSING = range(6)
 STEM, EXTERIOR = 4, 5
 #: The first columns of both are of loops with two ends.
 ENDS = 4
+#: Interior loops that may weigh by themselves; both sides of one are one number, the left times so many.
+OWN, SIDE = 19, 32
 
 
 class LoopTables(NamedTuple):
     """Weights of loops, values of one algebra; `pair_types`, int8 (36,), by the codes of two letters.
 
-    By the number of unpaired bases: `hairpin` (most + 1,), `bulge` and `interior` (31,); `asymmetry` (31,) by
-    the difference of the sides. By pair types, outer and inner seen from within, and letters within: `stack`
-    (7, 7), `one_one` (7, 7, 5, 5), `one_two` (7, 7, 5, 5, 5), `two_two` (7, 7, 5, 5, 5, 5). `inward`
-    (7 * 36, 6): what a pair adds to the loop that it closes, by its type and the letters right of its left
-    and left of its right base. `outward` (7 * 36, 6): what it adds to the loop around it, by the letters left
-    and right of it. `special` (hairpins + 1,): weights of hairpins with a weight of their own.
+    By the number of unpaired bases: `hairpin` (most + 1,), `bulge`, `one_sided`, of interior loops with one
+    base on a side, and `interior` (31,); `asymmetry` (31,) by the difference of the sides. `own` (19,): of
+    interior loops that weigh by themselves, for which the last two have zero. By pair types, outer and inner
+    seen from within, and letters within: `stack` (7, 7), `none_one` (7, 7, 5), `one_one` (7, 7, 5, 5),
+    `one_two` (7, 7, 5, 5, 5), `two_two` (7, 7, 5, 5, 5, 5). `inward` (7 * 36, 6): what a pair adds to the
+    loop that it closes, by its type and the letters right of its left and left of its right base. `outward`
+    (7 * 36, 6): what it adds to the loop around it, by the letters left and right of it. `special`
+    (hairpins + 1,): weights of hairpins with a weight of their own.
     """
 
     pair_types: Any
     hairpin: Any
     bulge: Any
+    one_sided: Any
     interior: Any
     asymmetry: Any
+    own: Any
     stack: Any
+    none_one: Any
     one_one: Any
     one_two: Any
     two_two: Any
@@ -51,19 +58,26 @@ class LoopTables(NamedTuple):
     outward: Any
     special: Any
 
-    def packed(self, hairpins: Sequence[Sequence[int]] = ()) -> LoopWeights:
-        """The same in one row; `hairpins`: codes of those with a weight of their own."""
+    def packed(
+        self, hairpins: Sequence[Sequence[int]] = (), own: Sequence[tuple[int, int]] = ()
+    ) -> LoopWeights:
+        """The same in one row; codes of hairpins, and sides of interior loops, that weigh by themselves."""
         tables = [*self[2:], self.hairpin]
         values = np.concatenate([np.reshape(table, -1) for table in tables])
         hairpin = np.int64(values.size - len(self.hairpin))
-        keys = np.array([[0, *(reduce(lambda key, code: 8 * key + code, loop, 1) for loop in hairpins)]])
+        keys = np.zeros((2, 1 + max(len(hairpins), len(own))), np.int32)
+        keys[0, 1 : 1 + len(hairpins)] = [reduce(lambda key, code: 8 * key + code, h, 1) for h in hairpins]
+        keys[1, 0] = len(own)
+        keys[1, 1 : 1 + len(own)] = [SIDE * left + right for left, right in own]
         types = np.reshape(self.pair_types, (1, -1))
-        return LoopWeights(types, values.reshape(1, -1), hairpin, keys.astype(np.int32))
+        return LoopWeights(types, values.reshape(1, -1), hairpin, keys)
 
 
 #: Where tables begin in a row: bulges, interior loops, asymmetry, stacks, and so on.
-_BULGES, _INTERIOR, _ASYMMETRY, _STACK = 0, 31, 62, 93
-_ONE_ONE = _STACK + 49
+_BULGES, _ONE_SIDED, _INTERIOR, _ASYMMETRY, _OWN = 0, 31, 62, 93, 124
+_STACK = _OWN + OWN
+_NONE_ONE = _STACK + 49
+_ONE_ONE = _NONE_ONE + 49 * 5
 _ONE_TWO = _ONE_ONE + 49 * 25
 _TWO_TWO = _ONE_TWO + 49 * 125
 _INWARD = _TWO_TWO + 49 * 625
@@ -74,7 +88,8 @@ _SPECIAL = _OUTWARD + 252 * 6
 class LoopWeights(NamedTuple):
     """`LoopTables` in one row, `values` (1, ...); that of `hairpin` begins at a place.
 
-    `keys`, int32 (1, hairpins + 1): letters of each special hairpin, three bits each behind a one; 0 is none.
+    `keys`, int32 (2, ...): from 1 on letters of each special hairpin, three bits each behind a one; 0 is
+    none. In the second row how many interior loops weigh by themselves, and their sides.
     A kernel has so few arrays to be told of, and the places in them need no check.
     """
 
@@ -118,6 +133,25 @@ def bulge(weights: Any, size: Any) -> Any:
 def interior(weights: Any, size: Any) -> Any:
     """What an interior loop of some bases weighs, but for its sides and ends."""
     return entry(weights, _INTERIOR + size)
+
+
+@shared
+def one_sided(weights: Any, size: Any) -> Any:
+    """The same with one base on a side, and more on the other."""
+    return entry(weights, _ONE_SIDED + size)
+
+
+@shared
+def own_loops(weights: Any) -> Any:
+    """How many interior loops weigh by themselves."""
+    return load(OneLane(1), weights.keys, 1, 0)
+
+
+@shared
+def own_loop(weights: Any, z: Any) -> Any:
+    """Sides of one of them, and what it weighs but for its ends."""
+    sides = np.int64(load(OneLane(1), weights.keys, 1, z + 1))
+    return sides // SIDE, sides % SIDE, entry(weights, _OWN + z)
 
 
 @shared
@@ -208,8 +242,14 @@ def loop_weight(weights: Any, strands: Any, alg: Any, i: Any, j: Any, p: Any, q:
     column = BULGE if least == 0 else ONE_SIDED if least == 1 else TWO_THREE if size == 5 else GENERIC
     within = entry(weights, inward(strands, outer, i, j, g) + column)
     ends = extend(alg, within, as_stem(weights, strands, column, p, q, g))
-    if least == 0:
-        return extend(alg, bulge(weights, size), ends)
+    if least <= 1:
+        return extend(alg, bulge(weights, size) if least == 0 else one_sided(weights, size), ends)
+    if left == right:
+        left = right = min(left, LARGEST_LOOP // 2)
+    for z in range(own_loops(weights)):
+        own = own_loop(weights, z)
+        if own[0] == left and own[1] == right:
+            return extend(alg, own[2], ends)
     difference = min(max(left, right) - least, LARGEST_LOOP)
     return extend(alg, extend(alg, interior(weights, size), asymmetry(weights, difference)), ends)
 
@@ -272,9 +312,11 @@ def small_loop(
             return stack
         soft = load(one, strands.stacked, 0, i * group + g), load(one, strands.stacked, 0, q * group + g)
         return extend(alg, stack, extend(alg, soft[0], soft[1]))
-    if left == 0 or right == 0:
-        return extend(alg, entry(weights, _STACK + both), bulge(weights, 1))
     a, b = letter(strands, i + 1, g), letter(strands, j - 1, g)
+    if right == 0:
+        return entry(weights, _NONE_ONE + both * 5 + a)
+    if left == 0:
+        return entry(weights, _NONE_ONE + (inner * TYPES + outer) * 5 + b)
     c, d = letter(strands, p - 1, g), letter(strands, q + 1, g)
     if left == 1 and right == 1:
         return entry(weights, _ONE_ONE + (both * 5 + a) * 5 + b)

@@ -43,6 +43,7 @@ from plait.dp.intervals.rows import (
     stems_of_row,
     sum_beside,
     sum_generic,
+    sum_own,
 )
 from plait.lang.algebras import choice, extend, over_lanes
 from plait.lang.compile import by_type_of, kernel, shared
@@ -72,6 +73,7 @@ def outside_kernel(given: Any) -> None:
     for p in range(n):
         clear_rings(reverse, p & (RING - 1), 0)
         sum_generic(reverse, p, -1)
+        sum_own(reverse, p, -1)
         sum_beside(reverse, p, -1)
         multi_rows(reverse, p)
         for g in range(group):

@@ -37,7 +37,10 @@ from plait.dp.intervals.loops import (
     interior,
     inward,
     letter,
+    one_sided,
     outward,
+    own_loop,
+    own_loops,
     pair_type,
     small_loop,
     times_paired,
@@ -217,6 +220,7 @@ def fill(given: Any) -> None:
         clear_row(sweep, i)
         clear_kept(sweep, i)
         sum_generic(sweep, i, 1)
+        sum_own(sweep, i, 1)
         sum_beside(sweep, i, 1)
         if part.end == n:
             leave_base(sweep, i)
@@ -372,6 +376,23 @@ def sum_generic(sweep: Any, i: Any, way: Any) -> None:
         store(lanes, rows, FOUND + GENERIC, y, other)
 
 
+@shared
+def sum_own(sweep: Any, i: Any, way: Any) -> None:
+    """Besides, those that weigh by themselves, if there are any."""
+    lanes, rows, group, weights = sweep.lanes, sweep.memory.rows, sweep.strands.group, sweep.weights
+    count, found = own_loops(weights), FOUND + GENERIC
+    end = column(group, sweep.part.end) if count > 0 else 0
+    for x in range(column(group, first_column(sweep, i)), end, width_of(lanes)):
+        value = load(lanes, rows, found, x)
+        largest = largest_loop(sweep.layout, sweep.part.end, group, i, x, way)
+        for k in range(count):
+            left, right, loop = own_loop(weights, k)
+            if left + right <= largest:
+                inner = load(lanes, rows, (i + (left + 1) * way) & (RING - 1), x - (right + 1) * way * group)
+                value = close(sweep.lane_rule, sweep.alg, value, inner, splat(lanes, loop))
+        store(lanes, rows, found, x, value)
+
+
 def _any_loop(layout: Any, end: Any, group: Any, i: Any, x: Any, way: Any) -> Any:
     return min(LARGEST_LOOP, end - 1 - i) if way > 0 else LARGEST_LOOP
 
@@ -399,7 +420,7 @@ def sum_beside(sweep: Any, i: Any, way: Any) -> None:
         near = ONE_SIDED_ROWS + ((i + 2 * way) & ring)
         first, other = zero, zero
         for k in range(3, largest):
-            step = splat(lanes, extend(alg, interior(weights, k + 1), asymmetry(weights, k - 1)))
+            step = splat(lanes, one_sided(weights, k + 1))
             far, back = ONE_SIDED_ROWS + ((i + (1 + k) * way) & ring), (k + 1) * side
             left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - 2 * side)
             first = close(rule, alg, first, choice(alg, left, right), step)

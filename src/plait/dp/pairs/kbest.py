@@ -207,6 +207,8 @@ class CpuTiles:
 
 def _swept(pair: LongPair, steps: TileSteps, tile: Tile, edges: Edges, corner: int, wanted: int) -> Sweep:
     """A region whose tiles have their best values, and their edges kept."""
+    if isinstance(steps.many, _RankTiles) and tile.cells < _SHARED_CELLS:
+        steps = steps._replace(many=steps.many.alone)
     if steps.many is None or not steps.many.serves(pair, tile):
         steps = steps._replace(many=CpuTiles(steps))
     sweep = Sweep(pair, steps, tile, edges, corner, pair.checkpoint_limit, True, wanted)
@@ -491,6 +493,8 @@ def aligned_pairs(path: BestPath) -> tuple[NDArray[np.int64], NDArray[np.int64]]
 
 #: What visits are cut into for each rank, across; while the first ones are swept, ranks wait.
 _VISITS_A_RANK: Final = 4
+#: Cells of a region that is shared out, at least: a tenth of a second of one processor.
+_SHARED_CELLS: Final = 1 << 28
 
 #: Where tiles begin, edges, corner, whether edges are to be kept, and ``watched`` of a visit.
 _Piece = tuple[NDArray[np.int64], NDArray[np.int64], Edges, int, bool, bool]
@@ -513,10 +517,15 @@ def _sweep_piece(pair: LongPair, many: ManyTiles, piece: _Piece) -> _Swept:
 
 
 class _RankTiles:
-    """`plait.dp.pairs.tiles.ManyTiles` on several processes, each with its own and a visit at a time."""
+    """`plait.dp.pairs.tiles.ManyTiles` on several processes, each with its own and a visit at a time.
 
-    def __init__(self, own: ManyTiles, visits: int, call: Callable[[_Piece], _Swept]) -> None:
-        self.own, self.visits, self._call = own, visits, call
+    `alone` is what one process has for a region that is not worth sharing.
+    """
+
+    def __init__(
+        self, own: ManyTiles, alone: ManyTiles | None, visits: int, call: Callable[[_Piece], _Swept]
+    ) -> None:
+        self.own, self.alone, self.visits, self._call = own, alone, visits, call
 
     def serves(self, pair: LongPair, region: Tile) -> bool:
         """As in each of them."""
@@ -552,7 +561,8 @@ def k_best(task: KBest, pair: LongPair, steps: TileSteps) -> list[BestPath]:
     own = CpuTiles(steps._replace(threads=ranks.size)) if steps.many is None else steps.many
 
     def over_ranks(call: Callable[[_Piece], _Swept]) -> list[BestPath]:
-        return list(find(task, steps._replace(many=_RankTiles(own, ranks.size, call))).run())
+        shared = _RankTiles(own, steps.many, ranks.size, call)
+        return list(find(task, steps._replace(many=shared)).run())
 
     return ranks.lead(partial(_sweep_piece, pair, own), over_ranks)
 

@@ -1,0 +1,79 @@
+"""Folding with two threads beside one, and beside two processes that have half of the sequences each.
+
+``taskset -c 2,4 python benchmarks/folding_cores.py [TURNS]`` on two processors that nothing else uses: what
+two processes gain is what the processors give. Seconds of the clock, the least of some turns.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from commands import processor_name
+from folding import sequences
+
+from plait.folding import mfe, partition
+
+#: Names, how many sequences of how many bases, and what is done with them by so many threads.
+WORK: list[tuple[str, int, int, Callable[[list[str], int], Any]]] = [
+    ("least energy", 8192, 76, lambda given, threads: mfe(given, threads=threads, device="cpu")),
+    ("least energy", 96, 500, lambda given, threads: mfe(given, threads=threads, device="cpu")),
+    ("least energy", 24, 1000, lambda given, threads: mfe(given, threads=threads, device="cpu")),
+    ("least energy", 1, 3000, lambda given, threads: mfe(given, threads=threads, device="cpu")),
+    ("least energy", 1, 8000, lambda given, threads: mfe(given, threads=threads, device="cpu")),
+    ("probabilities", 2048, 76, lambda given, threads: partition(given, threads=threads, device="cpu")),
+    ("probabilities", 24, 500, lambda given, threads: partition(given, threads=threads, device="cpu")),
+    ("probabilities", 8, 1000, lambda given, threads: partition(given, threads=threads, device="cpu")),
+]
+
+
+def seconds(run: Callable[[], Any]) -> float:
+    """Of the clock."""
+    begun = time.perf_counter()
+    run()
+    return time.perf_counter() - begun
+
+
+def in_processes(run: Callable[[list[str], int], Any], given: list[str]) -> None:
+    """Half of the sequences in each of two processes."""
+    children = []
+    for half in (given[::2], given[1::2]):
+        child = os.fork()
+        if child == 0:
+            run(half, 1)
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        if os.waitpid(child, 0)[1]:
+            raise RuntimeError("a process failed")
+
+
+def main() -> None:
+    """Print a line for each kind of work."""
+    turns = int(sys.argv[1]) if len(sys.argv) > 1 else 4
+    print(f"{processor_name()}, processors {sorted(os.sched_getaffinity(0))}")
+    print(f"{'work':<26} {'one thread':>12} {'two':>12} {'processes':>12} {'gains':>9}")
+    for name, count, bases, run in WORK:
+        given = sequences(count, bases)
+        answers = [run(given, threads) for threads in (1, 2)]
+        one, two = ([a.structure for a in found] if name[0] == "p" else found.structures for found in answers)
+        if one != two:
+            raise RuntimeError("answers differ")
+        ways: dict[str, Callable[[], Any]] = {"one": lambda r=run, g=given: r(g, 1)}
+        ways["two"] = lambda r=run, g=given: r(g, 2)
+        if count > 1:
+            ways["processes"] = lambda r=run, g=given: in_processes(r, g)
+        least = dict.fromkeys(ways, float("inf"))
+        for _ in range(turns):
+            for way, call in ways.items():
+                least[way] = min(least[way], seconds(call))
+        told = " ".join(f"{1e3 * least[way]:>9.1f} ms" for way in ways)
+        gains = [f"{least['one'] / least[way]:6.2f}" for way in ("two", "processes") if way in least]
+        print(f"{name + f' {count} x {bases}':<26} {told:<38} {' '.join(gains)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
