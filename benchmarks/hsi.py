@@ -111,7 +111,7 @@ def stage_times(cube: NDArray[Any], parameters: StreamParameters, repeat: int) -
         bands = BandsAbreast(image, parameters.predictor) if exact else BandWaves(image, parameters.predictor)
         for part in parts:
             if isinstance(bands, BandsAbreast):
-                residuals.append(bands.run(part))
+                residuals.append(bands.run(part).astype(np.int64))
                 continue
             values = part.astype(np.int64) - image.middle
             bands.run(values.reshape(-1, image.bands))
@@ -150,6 +150,17 @@ def stages(cube: NDArray[Any], image: ImageLayout, repeat: int) -> list[dict[str
         rows.append({"case": name, "MS/s": cube.size / seconds / 1e6})
         print(f"  {name:55s}           {rows[-1]['MS/s']:7.1f}", flush=True)
     return rows
+
+
+def print_limits(stages: list[dict[str, Any]], plain: list[dict[str, Any]]) -> None:
+    """Shares of what the stages allow: one after the other in one thread, the slower one in two."""
+    predict, code, read, recover = (row["MS/s"] for row in stages)
+    one = [1 / (1 / first + 1 / second) for first, second in ((predict, code), (read, recover))]
+    two = [min(predict, code), min(read, recover)]
+    for row, limits in zip((row for row in plain if "BIP, " in row["case"]), (one, two), strict=False):
+        shares = [speed / limit for speed, limit in zip(row["MS/s"], limits, strict=True)]
+        told = "{:.2f} and {:.2f} of the {:.1f} and {:.1f} that these allow".format(*shares, *limits)
+        print(f"  {row['case']}: {told}", flush=True)
 
 
 def wider(cube: NDArray[Any], image: ImageLayout, repeat: int) -> list[dict[str, Any]]:
@@ -458,6 +469,7 @@ def main() -> None:
     results["plain streams"] = plain_streams(cube, image, options.repeat, options.threads)
     print("\n  what the default preset takes, one core")
     results["stages"] = stages(cube, image, options.repeat)
+    print_limits(results["stages"], results["plain streams"])
     if options.quick:
         return
     print("\n  wider numbers, one core")

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 # No deadline: the first example of a test may compile a kernel. Few random cases in every run, always others
 # but in continuous integration; many in `make test-all`. `support.examples` is for tests that say how many.
 _SLOW = [HealthCheck.too_slow]
-settings.register_profile("dev", max_examples=12, deadline=None)
+settings.register_profile("dev", max_examples=8, deadline=None)
 settings.register_profile(
-    "ci", max_examples=12, deadline=None, derandomize=True, print_blob=True, suppress_health_check=_SLOW
+    "ci", max_examples=8, deadline=None, derandomize=True, print_blob=True, suppress_health_check=_SLOW
 )
 settings.register_profile(
     "full", max_examples=75, deadline=None, print_blob=True, suppress_health_check=_SLOW

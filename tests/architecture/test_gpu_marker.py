@@ -78,6 +78,7 @@ def test_without_device_and_simulator_both_skip(project: pytest.Pytester) -> Non
     result.stdout.fnmatch_lines(["*make cuda*"])
 
 
+@pytest.mark.slow
 def test_the_simulator_serves_tests_with_both(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,12 +39,14 @@ def project(pytester: pytest.Pytester, repository: Path, monkeypatch: pytest.Mon
     return pytester
 
 
+@pytest.mark.slow
 def test_they_are_left_out_where_they_run_elsewhere(project: pytest.Pytester) -> None:
     project.makepyfile(TESTS.format(alone=False))
     project.runpytest_subprocess("-m", "interpreted").assert_outcomes(passed=3, deselected=1)
     project.runpytest_subprocess("--without-interpreted").assert_outcomes(passed=3, deselected=1)
 
 
+@pytest.mark.slow
 def test_one_that_can_be_compiled_is_not_alone(project: pytest.Pytester) -> None:
     project.makepyfile(TESTS.format(alone=True))
     result = project.runpytest_subprocess("-m", "interpreted")

@@ -21,7 +21,10 @@ def has_reason(call: ast.Call, dotted: str) -> bool:
 def unexplained(folder: Path) -> list[str]:
     found = []
     for path in sorted(folder.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if "skip" not in text and "xfail" not in text:
+            continue
+        tree = ast.parse(text)
         called = {id(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
         for node in ast.walk(tree):
             if not isinstance(node, ast.Attribute):

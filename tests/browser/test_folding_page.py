@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.examples import often
 
 from plait.cli import main
 
@@ -24,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", ["trna", "long"])
-@pytest.mark.parametrize(("look", "scheme"), [("desk", "light"), ("phone", "dark")])
+@pytest.mark.parametrize(("look", "scheme"), often(1, [("phone", "dark"), ("desk", "light")]))
 def test_the_page_is_drawn(
     open_page: Callable[..., Any], folder: Path, screenshots: Path | None, name: str, look: str, scheme: str
 ) -> None:

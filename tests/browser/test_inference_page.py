@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.examples import often
 
 pytest.importorskip("vl_convert", reason="reports are drawn with vl-convert, of plait's extra report")
 
@@ -29,7 +30,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "out"
 
 
-@pytest.mark.parametrize(("look", "scheme"), [("desk", "light"), ("desk", "dark"), ("phone", "light")])
+LOOKS = [("phone", "light"), ("desk", "light"), ("desk", "dark")]
+
+
+@pytest.mark.parametrize(("look", "scheme"), often(1, LOOKS))
 def test_every_figure_is_drawn(
     open_page: Callable[..., Any], folder: Path, screenshots: Path | None, look: str, scheme: str
 ) -> None:

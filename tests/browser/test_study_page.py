@@ -10,6 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from support.examples import often
 
 pytest.importorskip("vl_convert", reason="reports are drawn with vl-convert, of plait's extra report")
 
@@ -102,7 +103,10 @@ def point_at(page: Any, selector: str) -> None:
     page.wait_for_selector(".tip", state="visible")
 
 
-@pytest.mark.parametrize(("look", "scheme"), [("desk", "light"), ("desk", "dark"), ("phone", "light")])
+LOOKS = [("phone", "light"), ("desk", "light"), ("desk", "dark")]
+
+
+@pytest.mark.parametrize(("look", "scheme"), often(1, LOOKS))
 def test_every_figure_is_drawn(
     opened: Callable[..., Any], study: Path, screenshots: Path | None, look: str, scheme: str
 ) -> None:
@@ -287,7 +291,7 @@ def test_names_are_nothing_but_text(open_page: Callable[..., Any], hostile: Path
 
 
 @pytest.mark.parametrize(
-    "missing", ["regression", "path counts", "other subjects", "clonotypes", "everything"]
+    "missing", often(2, ["everything", "regression", "path counts", "other subjects", "clonotypes"])
 )
 def test_a_sentence_stands_for_what_is_missing(
     open_page: Callable[..., Any], tmp_path: Path, missing: str

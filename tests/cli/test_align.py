@@ -399,6 +399,7 @@ TELLING_TILES = (
 )
 
 
+@pytest.mark.slow
 def test_a_long_pair_can_be_stopped(start_plait: Any, fasta: Any, tmp_path: Path) -> None:
     rng = random.Random(6)
     letters = ["".join(rng.choices("ACGT", k=300_000)) for _ in range(2)]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 from support.read_library import Library, simulate_reads, write_fastq
 from support.read_simulation import Sequencing, SimulatedRead
 
@@ -358,6 +359,7 @@ def test_it_feeds_the_count(plait: Any, reads: Path, tmp_path: Path) -> None:
     assert {row["status"] for row in rows} == {"ok"} and len(rows) == len(rows_of(clonotypes))
 
 
+@pytest.mark.slow
 def test_silent_where_nobody_looks(start_plait: Any, reads: Path, tmp_path: Path) -> None:
     process = start_plait("vdj", "annotate", reads, *BASE, "-o", tmp_path / "out.tsv")
     out, err = process.communicate(timeout=300)
@@ -365,6 +367,7 @@ def test_silent_where_nobody_looks(start_plait: Any, reads: Path, tmp_path: Path
     assert out.startswith("900 reads in ")
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal(on_terminal: Any, reads: Path, tmp_path: Path) -> None:
     found, shown = on_terminal("vdj", "annotate", reads, *BASE, "-o", tmp_path / "out.tsv")
     assert found.status == 0 and found.out.startswith("900 reads in ")
@@ -396,7 +399,8 @@ def whole_run(many_reads: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
+    ("number", "status"),
+    often(1, [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]),
 )
 def test_a_stopped_run_is_resumed_to_the_byte(
     plait: Any,

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 
 from plait import __version__
 from plait.cli.options import ModelParameters, PathLimits
@@ -256,7 +257,8 @@ def whole_run(many_rows: Path, tmp_path_factory: pytest.TempPathFactory) -> dict
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
+    ("number", "status"),
+    often(1, [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]),
 )
 def test_a_stopped_run_is_resumed_to_the_byte(
     plait: Any,

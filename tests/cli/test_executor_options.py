@@ -25,6 +25,7 @@ def table(write_tsv: Any, mouse_rows: Any) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_runs(plait: Any, table: Path, tmp_path: Path, dask_address: str) -> None:
     outputs = []
     for name, words in (("here", ()), ("there", ("--executor", "dask", "--scheduler", dask_address))):
@@ -34,6 +35,7 @@ def test_a_scheduler_that_runs(plait: Any, table: Path, tmp_path: Path, dask_add
     assert outputs[0] == outputs[1]
 
 
+@pytest.mark.slow
 def test_a_scheduler_file(plait: Any, table: Path, tmp_path: Path, dask_address: str) -> None:
     file = tmp_path / "scheduler.json"
     file.write_text(json.dumps({"address": dask_address}))

@@ -493,6 +493,7 @@ def test_parts_have_the_rows_of_a_table(
     assert len(list((here / "o").glob("*.parquet"))) >= 3
 
 
+@pytest.mark.slow
 def test_workers_write_the_same_parts(
     plait: Any, here: Path, two_texts: tuple[str, ...], dask_address: str
 ) -> None:

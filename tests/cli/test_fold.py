@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 
 from plait.cli import main
 
@@ -100,8 +101,9 @@ def test_energies_are_explained(fasta: Path, tmp_path: Path, capsys: pytest.Capt
     assert out[-1] == FOLDED
 
 
+@pytest.mark.parametrize("device", often(1, ["reference", "cpu"]))
 def test_constraints_below_sequences_and_in_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], device: str
 ) -> None:
     path, lines, other = tmp_path / "a.fa", tmp_path / "a.txt", tmp_path / "b.txt"
     path.write_text(">a\nGGGGAAAACCCC\n(.........).\n>b\nGGGGAAAACCCC\n")
@@ -110,19 +112,23 @@ def test_constraints_below_sequences_and_in_a_file(
     # What RNAfold 2.7.2 gives with -C and --enforceConstraint.
     expected = ["(((.....))). ( -4.20)", "((((....)))) ( -5.40)"]
     for words in ([str(path), "--constraint"], [str(lines), "--constraint"]):
-        assert main(["fold", *words, "--enforce"]) == 0
+        assert main(["fold", *words, "--enforce", "--device", device]) == 0
         assert [line for line in capsys.readouterr().out.splitlines() if "-" in line] == expected
     path.write_text(">a\nGGGGAAAACCCC\n>b\nGGGGAAAACCCC\n")
-    assert main(["fold", str(path), "--constraint-file", str(other), "--enforce"]) == 0
+    assert main(["fold", str(path), "--constraint-file", str(other), "--enforce", "--device", device]) == 0
     assert [line for line in capsys.readouterr().out.splitlines() if "-" in line] == expected
 
 
-def test_reactivities_and_suboptimal_structures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("device", often(1, ["reference", "cpu"]))
+def test_reactivities_and_suboptimal_structures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], device: str
+) -> None:
     path, shape, output = tmp_path / "a.fa", tmp_path / "a.shape", tmp_path / "o.jsonl"
     path.write_text(">a\nGGGGAAAACCCC\n>b\nGGGGAAAACCCC\n")
     shape.write_text("# of one\n>b told\n1 G 0.1\n2 0.3\n3 NA\n")
+    on = ["--device", device]
     words = ["--shape", str(shape), "--suboptimal", "1.2", "--most", "2"]
-    assert main(["fold", str(path), *words, "-o", str(output)]) == 0
+    assert main(["fold", str(path), *words, *on, "-o", str(output)]) == 0
     first, second = (json.loads(line) for line in output.read_text().splitlines())
     # ViennaRNA 2.7.2 has -5.40 and, with these reactivities, -6.09.
     assert (first["energy"], second["energy"]) == (-5.4, -6.09)
@@ -130,11 +136,11 @@ def test_reactivities_and_suboptimal_structures(tmp_path: Path, capsys: pytest.C
     assert first["suboptimal_energies"] == [-5.4, -4.2]
     assert "with more suboptimal structures" not in capsys.readouterr().err
     folded = tmp_path / "a.txt"
-    assert main(["fold", str(path), *words[:2], "-o", str(folded)]) == 0
+    assert main(["fold", str(path), *words[:2], *on, "-o", str(folded)]) == 0
     assert main(["fold", "eval", str(folded), *words[:2]]) == 0
     totals = [line for line in capsys.readouterr().out.splitlines() if line.startswith("((((")]
     assert totals == ["((((....)))) ( -5.40)", "((((....)))) ( -6.09)"]
-    assert main(["fold", str(path), "--suboptimal", "4", "--most", "2"]) == 0
+    assert main(["fold", str(path), "--suboptimal", "4", "--most", "2", *on]) == 0
     told = capsys.readouterr()
     assert "2 sequences with more suboptimal structures: the best 2 are written" in told.err
     assert told.out.splitlines()[3:5] == ["((((....))))  -5.40", "(((.....))).  -4.20"]
@@ -148,6 +154,9 @@ def test_drawings_are_written(tmp_path: Path) -> None:
     assert {file.name for file in folder.iterdir()} > names
     page = (folder / "a_b.html").read_text()
     assert "<h1>a/b</h1>" in page and "-5.40 kcal/mol" in page and "((((....)))) centroid" in page
+
+
+ENFORCED = ["--constraint", "--enforce"]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +177,11 @@ def test_drawings_are_written(tmp_path: Path) -> None:
         (">a\nACGU\n", ["--most", "0"], "--most: found 0"),
         (">a\nACGU\n..[.\n", ["--constraint"], "line 1: found '[' at base 3 of a"),
         (">a\nACGU\n...\n", ["--constraint"], "line 1: found 3 signs of a, expected 4, one a base"),
-        (">a\nACGUAC\n|.....\n", ["--constraint", "--enforce"], "line 1: found no structure in which"),
+        (
+            ">a\nACGUAC\n|.....\n",
+            [*ENFORCED, "--device", "reference"],
+            "line 1: found no structure in which",
+        ),
         (">a\nACGU\n", ["--constraint-file", "a.fa"], "line 1: found 'A' at base 1 of a"),
         (">a\nACGU\n", ["--shape", "a.fa"], "line 2: found 'ACGU', expected a base from 1 on"),
         (">a\nACGU\n", ["--plot", "a.fa"], "which is a file"),

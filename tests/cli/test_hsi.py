@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+from support.examples import often
 
 from plait.cli import hsi as stream_options
 from plait.formats.cubes.files import CubeFormat
@@ -91,6 +92,7 @@ def test_other_formats_and_orders(plait: Any, envi: Path) -> None:
     assert envi.with_name("d.c123").read_bytes() == stream.read_bytes()
 
 
+@pytest.mark.slow
 def test_info_and_parameters_by_name(plait: Any, envi: Path) -> None:
     stream = envi.with_name("out.c123")
     options = (
@@ -135,6 +137,7 @@ def test_info_and_parameters_by_name(plait: Any, envi: Path) -> None:
     assert again.read_bytes() == stream.read_bytes()
 
 
+@pytest.mark.slow
 def test_tables_that_the_stream_does_not_carry(plait: Any, envi: Path) -> None:
     stream, tables = envi.with_name("out.c123"), envi.with_name("t.json")
     weights = [[1, 2, 3, *range(min(band, 3))] for band in range(7)]
@@ -322,7 +325,7 @@ def test_a_full_disk(plait: Any, envi: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert before.read_bytes() == b"older" and left(envi.parent) == ["out.c123"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "terminate"])
+@pytest.mark.parametrize("number", often(1, [signal.SIGINT, signal.SIGTERM]), ids=["interrupt", "terminate"])
 def test_stopped_halfway(start_plait: Any, envi: Path, number: signal.Signals) -> None:
     stream = envi.with_name("out.c123")
     stream.write_bytes(b"older")

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.examples import often
 from support.recombination import small_model
 
 from plait.formats.atomic import AtomicFile
@@ -167,6 +168,7 @@ def test_a_model_is_recovered(plait: Any, rows: Path, start: Path, tmp_path: Pat
     assert np.abs(found.p_v - truth.p_v).max() < 0.03
 
 
+@pytest.mark.slow
 def test_misread_nucleotides_are_found(plait: Any, start: Path, tmp_path: Path, write_tsv: Any) -> None:
     """Reads with one nucleotide in twenty replaced, also where the run is stopped on its way."""
     rng, columns = np.random.default_rng(5), table(small(), 3000)
@@ -233,7 +235,7 @@ def stopping(puts: int, number: int) -> str:
 STOPS = [(3, signal.SIGINT), (9, signal.SIGKILL)]
 
 
-@pytest.mark.parametrize(("puts", "number"), STOPS, ids=[f"{n}-{s.name}" for n, s in STOPS])
+@pytest.mark.parametrize(("puts", "number"), often(1, STOPS), ids=[f"{n}-{s.name}" for n, s in STOPS])
 def test_a_stopped_run_is_resumed_to_the_byte(
     plait: Any,
     start_plait: Any,
@@ -314,6 +316,7 @@ def test_calls_that_are_ignored_need_not_be_there(
     assert facts_of(tmp_path / "other")["log_likelihood"] != facts["log_likelihood"]
 
 
+@pytest.mark.slow
 def test_chains_without_d(plait: Any, tmp_path: Path, write_tsv: Any) -> None:
     truth = small(d=False)
     write_model(truth, tmp_path / "vj.json")
@@ -421,6 +424,7 @@ def test_bad_requests_leave_nothing(
     assert [path.name for path in other.iterdir()] == ["mine.txt"]
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal(on_terminal: Any, rows: Path, start: Path, tmp_path: Path) -> None:
     found, shown = on_terminal(*words_of(rows, start, tmp_path / "out", *QUICK))
     assert found.status == 0

@@ -67,6 +67,7 @@ def test_every_command_has_an_example() -> None:
     assert set(EXAMPLES) == names(app) - grouped - {"compile", "doctor", "demo"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "shell", ["bash", *(pytest.param(s, marks=pytest.mark.slow) for s in ("zsh", "fish"))]
 )

@@ -204,6 +204,7 @@ def test_a_folder_of_parts_is_the_table(plait, here, parts_of_a_block):
     assert pyarrow.parquet.read_table("o").equals(pyarrow.parquet.read_table("o.parquet"))
 
 
+@pytest.mark.slow
 def test_workers_write_the_same_bytes(plait, here, parts_of_a_block, dask_address):
     assert plait("index", "g.fa", "-o", "g.plait-index").status == 0
     there = "--executor", "dask", "--scheduler", dask_address

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 from support.recombination import small_model
 
 from plait.vdj.model import ModelGene, pgen, write_model
@@ -66,7 +67,7 @@ def contents(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.parent.iterdir()}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", often(2, ["pgen", "generate", "scenarios", "posteriors"]))
 def test_a_stopped_run_is_resumed_to_the_byte(
     plait: Any, start_plait: Any, stopping: Any, base: Path, tmp_path: Path, command: str
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_stopped_run_is_resumed_to_the_byte(
     assert contents(out) == contents(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ["in.tsv", "in.parquet"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_workers_make_the_same_bytes(
@@ -146,6 +148,7 @@ def test_what_an_input_holds_stops_it(plait: Any, base: Path, tmp_path: Path) ->
         assert not (tmp_path / "o.tsv").exists()
 
 
+@pytest.mark.slow
 def test_blocks_of_a_gpu_that_is_named_are_the_same_wherever_they_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """What another machine computes has the row groups, and so the bytes, of what this one does."""
     monkeypatch.setattr(pgen, "_BLOCK_ROWS", 16)

@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 
 from plait.align.settings import SearchSettings
 from plait.align.writers import BLAST_COLUMNS, HIT_FORMATS
@@ -174,7 +175,7 @@ SLOW = (
 )
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "status"), often(1, [(signal.SIGINT, 130), (signal.SIGTERM, 143)]))
 def test_a_stopped_search_leaves_nothing(start_plait: Any, here: Path, number: int, status: int) -> None:
     fasta(here / "many.fa", **{f"q{k}": QUERY for k in range(500)})
     process = start_plait("search", "many.fa", "t.fa", "-o", "hits.tsv", before=SLOW, cwd=here)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 from support.repertoires import simulated_repertoire
 
 from plait.formats.atomic import AtomicFile
@@ -158,6 +159,7 @@ def test_counts_of_the_study_are_those_of_the_command(
     }
 
 
+@pytest.mark.slow
 def test_a_second_study_takes_the_counts_of_the_first(plait: Any, samples: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert plait("vdj", "study", samples, "-o", out, *QUICK).status == 0
@@ -183,7 +185,7 @@ _WHEN_GROUPING = (
 
 @pytest.mark.parametrize(
     ("number", "status"),
-    [(signal.SIGINT, 130), (None, -signal.SIGKILL)],
+    often(1, [(signal.SIGINT, 130), (None, -signal.SIGKILL)]),
     ids=["interrupted when sorting", "killed when grouping"],
 )
 def test_a_stopped_run_is_resumed_to_the_byte(
@@ -224,6 +226,7 @@ def test_a_stopped_run_is_resumed_to_the_byte(
     assert not (out / "parts").exists()
 
 
+@pytest.mark.slow
 def test_the_last_stages_are_not_begun_anew(
     plait: Any, samples: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,6 +263,7 @@ def test_the_last_stages_are_not_begun_anew(
     assert (tables[0], facts_of(once)) == (tables[1], facts_of(out))
 
 
+@pytest.mark.slow
 def test_a_stage_whose_files_are_gone_is_made_again(
     plait: Any, samples: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +283,7 @@ def test_a_stage_whose_files_are_gone_is_made_again(
     assert facts_of(out) == facts_of(whole)
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_had_still_to_remove(
     plait: Any, samples: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,6 +307,7 @@ def test_what_a_killed_run_had_still_to_remove(
     assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in whole.iterdir())
 
 
+@pytest.mark.slow
 def test_a_stopped_count_of_another_place_is_no_hindrance(
     plait: Any, samples: Path, whole: Path, tmp_path: Path
 ) -> None:
@@ -394,12 +400,14 @@ def test_the_same_file_twice_is_noted(plait: Any, samples: Path, tmp_path: Path)
     assert json.loads((tmp_path / "out" / "study.json").read_text())["clonotypes"] > 0
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal(on_terminal: Any, samples: Path, tmp_path: Path) -> None:
     found, shown = on_terminal("vdj", "study", samples, "-o", tmp_path / "out", *QUICK)
     assert found.status == 0
     assert b"counting paths" in shown
 
 
+@pytest.mark.slow
 def test_workers_give_the_same_bytes(plait: Any, samples: Path, whole: Path, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="needs pip install 'plait[cluster]'")
     out = tmp_path / "out"

@@ -129,11 +129,12 @@ def test_pgen_of_every_clonotype(whole: Path) -> None:
     by_sharing = read_table(whole / "tables" / "pgen_by_sharing.tsv")
     assert sum(int(row["clonotypes"]) for row in by_sharing) == facts["clonotypes"] - lacking
     assert "pgen_nt" in read_table(whole / "tables" / "top_shared.tsv")[0]
-
-
-def test_the_answer_is_what_made_the_data(plait: Any, samples: Path, whole: Path, tmp_path: Path) -> None:
     headline = answer_of(whole)["headline"]
     assert headline.startswith("Generation probability predicts sharing better than path counts")
+
+
+@pytest.mark.slow
+def test_the_answer_is_what_made_the_data(plait: Any, samples: Path, whole: Path, tmp_path: Path) -> None:
     for name, told in (
         ("counted", "Path counts predict sharing better than generation probability"),
         ("neither", "Whether generation probability or path counts predict sharing better cannot be told"),
@@ -145,6 +146,7 @@ def test_the_answer_is_what_made_the_data(plait: Any, samples: Path, whole: Path
         assert told in " ".join(found.out.split())
 
 
+@pytest.mark.slow
 def test_nothing_depends_on_threads_or_parts(
     samples: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +169,7 @@ def test_nothing_depends_on_threads_or_parts(
     assert {p.name: p.read_bytes() for p in (tmp_path / "parts" / "tables").iterdir()} == tables
 
 
+@pytest.mark.slow
 def test_pgen_is_computed_once(
     plait: Any, samples: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

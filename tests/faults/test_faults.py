@@ -8,20 +8,24 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.examples import often
 
 _REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
     ("command", "faults"),
-    [
-        ("count", ("kill", "full-disk")),
-        ("count-parts", ("kill", "full-disk", "two-runs")),
-        ("compress", ("kill", "interrupt", "two-runs")),
-        ("index", ("kill", "full-disk", "two-runs")),
-        ("align", ("kill", "full-disk", "interrupt")),
-        ("fold", ("kill", "full-disk")),
-    ],
+    often(
+        3,
+        [
+            ("count-parts", ("kill", "full-disk", "two-runs")),
+            ("compress", ("kill", "interrupt", "two-runs")),
+            ("align", ("kill", "full-disk", "interrupt")),
+            ("index", ("kill", "full-disk", "two-runs")),
+            ("count", ("kill", "full-disk")),
+            ("fold", ("kill", "full-disk")),
+        ],
+    ),
 )
 def test_faults(command: str, faults: tuple[str, ...]) -> None:
     # In a process of its own, which has no threads when it is copied.

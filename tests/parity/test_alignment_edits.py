@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.alignment import BestAlignment, best_by_gotoh
 from support.alignment_batches import AlignmentBatch
 from support.alignment_solvers import pair_list
-from support.examples import examples
+from support.examples import FULL, examples
 
 from plait.align import (
     align_pairs,
@@ -104,6 +104,7 @@ def test_definition(free: frozenset[str], monkeypatch: pytest.MonkeyPatch) -> No
         assert found_by(results) == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distance", [0, 300, 970, 985, 2010, 2030])
 @pytest.mark.parametrize("size", [513, 1100, 6400])
 def test_lanes_that_slide(distance: int, size: int) -> None:
@@ -143,7 +144,7 @@ def test_same_as_any_costs(seed: int) -> None:
     assert scale is not None
     known = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
     residues = np.diff(task.query_starts) + np.diff(task.target_starts)
-    for keep in (True, False):
+    for keep in (True, False) if FULL else (True,):
         found = target.launch(EDIT_LIST, edits.edit_batch(task, keep))
         assert ((scale.both * residues - scale.unit * found.scores) // 2).tolist() == known.scores.tolist()
         assert np.array_equal(found.ends[:, 1::2], known.ends[:, 1::2])
@@ -151,6 +152,45 @@ def test_same_as_any_costs(seed: int) -> None:
             assert np.array_equal(found.ends, known.ends)
             assert np.array_equal(found.runs, known.runs)
             assert np.array_equal(found.run_counts, known.run_counts)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_blocks_that_are_left(monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
+    """Queries within targets, near to, and not at all: what is above a limit is left, and comes back."""
+    if not compiled:
+        monkeypatch.setattr(edit_lists, "host_lanes", lambda: lanes_of(2))
+    left = []
+    blocks = edit_lists._blocks_within
+    if not compiled:
+        monkeypatch.setattr(
+            edit_lists,
+            "_blocks_within",
+            lambda *given: left.append((given[3], blocks(*given))) or left[-1][1],
+        )
+    rng = random.Random(8)
+    pairs: Pairs = []
+    for errors in [0, 0.03, 0.05, 0.2, 1] * (8 if compiled else 1):
+        query = [rng.randrange(4) for _ in range(rng.randrange(330, 900 if compiled else 400))]
+        inside = [
+            rng.randrange(4) if rng.random() < errors else code for code in query if rng.random() > errors / 9
+        ]
+        around = [rng.randrange(4) for _ in range(rng.randrange(20, 700))]
+        place = rng.randrange(len(around))
+        pairs.append((query, around[:place] + inside + around[place:]))
+    free = frozenset(("target_start", "target_end"))
+    task = pair_list(batch_of(pairs, free))
+    wanted = CpuTarget(1).launch(PAIR_LIST, ListBatch(make_setup(task, keep=False), task))
+    calls = edit_lists._KERNELS if compiled else tuple(map(interpreted, edit_lists._KERNELS))
+    for most in (None, 60):
+        limits = None if most is None else np.full(len(pairs), most)
+        batch = edits.edit_batch(task, False, limits, interpreted=not compiled)
+        found = edit_lists.run_edits(calls, batch, CpuTarget(1))
+        known = -wanted.scores if most is None else np.where(-wanted.scores > most, -1, -wanted.scores)
+        assert found.scores.tolist() == known.tolist()
+        assert np.array_equal(found.ends[known >= 0][:, [1, 3]], wanted.ends[known >= 0][:, [1, 3]])
+    if not compiled:
+        assert any(kept < before for before, (kept, _) in left)
+        assert any(coming > kept > 1 for _, (kept, coming) in left)
 
 
 def test_limits() -> None:
@@ -212,6 +252,22 @@ def test_letters_are_bytes() -> None:
     many = "".join(map(chr, range(33)))
     with pytest.raises(InvalidInput, match="texts: found 33 different letters, expected 32 at the most"):
         edit_distances([many], [many])
+
+
+@pytest.mark.parametrize("letters", [1, 3, 4, 5, 20])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_codes_are_numbered_as_they_come(letters: int, compiled: bool) -> None:
+    """Of four, blocks are numbered without a look at each; one more may come late, and numbers go on."""
+    rng = np.random.default_rng(letters)
+    chosen = rng.permutation(256)[:letters].astype(np.uint8)
+    early, late = rng.integers(0, min(letters, 4), 3 * edits._NUMBERED), rng.integers(0, letters, 5_000)
+    codes = chosen[np.concatenate([early, late])]
+    numbers: dict[int, int] = {}
+    wanted = [numbers.setdefault(code, len(numbers)) for code in codes.tolist()]
+    parts = codes[:100].copy(), codes[100:].copy()
+    found, place, count = edits._numbered(*parts, interpreted=not compiled)
+    assert np.concatenate(found).tolist() == wanted
+    assert count == len(numbers) and {code: int(place[code]) for code in numbers} == numbers
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.alignment import AlignmentCase, k_best_apart, k_best_disjoint
 from support.alignment_solvers import in_columns
-from support.examples import examples
+from support.examples import examples, often
 
 from plait.align import Alignment, align, batches, local_best, match_mismatch
 from plait.align.aligner import make_aligner
@@ -90,7 +90,7 @@ def compare(seed: int, most: int = 80, **how: Any) -> None:
 
 
 @pytest.mark.usefixtures("split")
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("threads", often(1, [3, 1]))
 def test_splits_find_what_the_definitions_say(threads: int) -> None:
     for seed in range(12):
         compare(seed, threads=threads)

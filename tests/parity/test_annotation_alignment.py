@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.examples import often
 from support.germline_matches import read_block
 
 from plait.align import Alignment, align_pairs
@@ -30,9 +31,13 @@ from plait.vdj.reads.allele_alignment import (
 from plait.vdj.reads.annotator import GermlineAligner
 from plait.vdj.reads.candidates import (
     Candidates,
+    Strand,
     VoteLimits,
     plain_score,
+    put_planes,
     segment_score,
+    settle_text,
+    settled_texts,
     texts_of,
     vote_scratch,
     vote_text,
@@ -168,7 +173,7 @@ def test_few_pairs_and_all_alleles_score_alike() -> None:
 
 @pytest.mark.parametrize(
     ("rate", "gaps", "longest"),
-    [(0.005, 0.0, 150), (0.03, 0.004, 150), (0.1, 0.01, 250), (0.0, 0.0, 1200)],
+    often(2, [(0.005, 0.0, 150), (0.03, 0.004, 150), (0.1, 0.01, 250), (0.0, 0.0, 1200)]),
     ids=["usual", "changed", "much changed", "whole"],
 )
 def test_no_allele_is_better_than_those_that_words_find(rate: float, gaps: float, longest: int) -> None:
@@ -191,7 +196,9 @@ def test_no_allele_is_better_than_those_that_words_find(rate: float, gaps: float
         assert own.tolist() == sorted(own.tolist())
 
 
-@pytest.mark.parametrize("cut", [(100, 150), (200, 60), (60, 200)], ids=["even", "long read", "long mate"])
+@pytest.mark.parametrize(
+    "cut", often(1, [((100, 150),), ((200, 60),), ((60, 200),)]), ids=["even", "long read", "long mate"]
+)
 def test_no_allele_is_better_for_a_read_and_its_mate(cut: tuple[int, int]) -> None:
     random = np.random.default_rng(19)
     wholes = [rearranged(random, 0.01, 0.001, 1200) for _ in range(120)]
@@ -240,7 +247,7 @@ def test_votes_as_interpreted() -> None:
     limits = VoteLimits(1, 33, 4, 16, 5, 1, -1, 1)
 
     def memory() -> tuple[Any, Any]:
-        return vote_scratch(INDEX.v, texts), _room()
+        return vote_scratch(INDEX.v, texts.sizes), _room()
 
     scratch, out = memory()
     reached, used = votes_kernel(words, texts.codes, texts.starts, 0, limits, scratch, out)
@@ -248,8 +255,7 @@ def test_votes_as_interpreted() -> None:
     at = 0
     for text in range(texts.sizes.size):
         first, last = texts.starts[text : text + 2].tolist()
-        for mirrored in range(2):
-            at = vote_text(words, texts.codes, first, last, text, mirrored, limits, own, expected, at)
+        at = vote_text(words, texts.codes, first, last, text, limits, own, expected, at)
     assert (reached, used) == (texts.sizes.size, at)
     assert at >= 6
     for a, b in zip(out, expected, strict=True):
@@ -261,17 +267,17 @@ def test_votes_as_interpreted() -> None:
 def test_planes_score_as_letters_do() -> None:
     random = np.random.default_rng(23)
     words = INDEX.v.words
-    scratch = vote_scratch(INDEX.v, texts_of(read_block(["A" * 400])))
+    scratch = vote_scratch(INDEX.v, np.array([400]))
     for _ in range(60):
         reference = int(random.integers(len(INDEX.v.queries)))
         own = decode(words.letters[words.bounds[reference] : words.bounds[reference + 1]])
         first = int(random.integers(len(own) - 40))
         read = changed(random, own[first : first + int(random.integers(30, 200))], 0.1, 0.0).replace("N", "A")
         texts = texts_of(read_block([read]))
-        limits = VoteLimits(1, 33, 4, 1, 5, 1, -1, 0)
-        vote_text(words, texts.codes, 0, len(read), 0, 0, limits, scratch, _room(), 0)
+        text = Strand(texts.codes, 0, len(read), 0, True)
+        put_planes(words, text, scratch)
         diagonal = first + int(random.integers(-2, 3)) * int(random.integers(20))
-        expected = segment_score(words, texts.codes, 0, len(read), 0, reference, diagonal)
+        expected = segment_score(words, text, reference, diagonal)
         found, begin, end = plain_score(words, scratch.planes, len(read), reference, diagonal, -1, 0)
         assert max(found, 0) == expected
         pairs = zip(read[begin:end], own[begin + diagonal : end + diagonal], strict=True)
@@ -284,6 +290,58 @@ def test_planes_score_as_letters_do() -> None:
         assert plain_score(words, scratch.planes, len(read), reference, diagonal, -1, found + 60)[0] == -1
 
 
+def _near_j(random: np.random.Generator, number: int) -> str:
+    """A part of a read with much of a J, or of several ones, with what aligners are misled by."""
+    own = SETS[number].j
+    text = "".join("ACGT"[k] for k in random.integers(0, 4, random.integers(30)))
+    for _ in range(1 + (random.random() < 0.2)):
+        j = own[random.integers(len(own))].sequence
+        j = changed(
+            random, j[random.integers(12) :], random.choice([0.0, 0.02, 0.1]), random.choice([0, 0.03])
+        )
+        if random.random() < 0.3:
+            # Some bases twice, or not at all.
+            first, size = random.integers(len(j)), random.integers(-5, 6)
+            j = j[:first] + j[first - abs(size) if size < 0 else first + size :]
+        text += j[: len(j) - random.integers(3) * random.integers(20)]
+    return text + "GAGGATCTGAGAAAT"[: random.integers(16)]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_settled_texts_are_as_aligned(number: int) -> None:
+    random = np.random.default_rng(29 + number)
+    parts = joined([_near_j(random, number) for _ in range(1500)])
+    found = settled_texts(INDEX.j, number, parts)
+    rows = np.flatnonzero(found.scores)
+    assert rows.size > 100
+    scores = score_all(TARGET, INDEX.j, number, parts)[rows]
+    assert np.array_equal(found.scores[rows], scores.max(axis=1))
+    assert np.array_equal(found.ties[rows], scores == scores.max(axis=1)[:, None])
+    first = found.ties[rows].argmax(axis=1) + INDEX.j.offsets[number]
+    told, searched = (
+        find_paths(TARGET, INDEX.j, parts.take(rows), first, found.scores[rows], diagonals)
+        for diagonals in (found.diagonals[rows], None)
+    )
+    assert all(np.array_equal(*own) for own in zip(told.columns()[:6], searched.columns()[:6], strict=True))
+    assert told.runs.sizes.max() == 1
+
+
+@pytest.mark.interpreted
+def test_texts_settle_as_interpreted() -> None:
+    random = np.random.default_rng(31)
+    parts = joined([_near_j(random, 1) for _ in range(12)])
+    compiled = settled_texts(INDEX.j, 1, parts)
+    scratch, own = vote_scratch(INDEX.j, parts.sizes), INDEX.j.of_set(1)
+    plainly = compiled._replace(**{name: np.zeros_like(own) for name, own in compiled._asdict().items()})
+    limits = VoteLimits(1, 27, 0, 0, 6, 2, -2, 0)
+    group = own.start, own.stop, int(np.diff(INDEX.j.words.bounds)[own].max())
+    for text in range(12):
+        ends = parts.firsts[text], parts.lasts[text]
+        settle_text(INDEX.j.near, parts.codes, *ends, group, limits, scratch, plainly, text)
+    assert all(np.array_equal(*both) for both in zip(compiled, plainly, strict=True))
+    assert 0 < (compiled.scores > 0).sum() < 12
+
+
 def _room() -> Candidates:
     return Candidates(*np.zeros((6, 4000), np.int64))
 
@@ -292,7 +350,7 @@ def test_votes_go_on_where_there_was_no_room() -> None:
     random = np.random.default_rng(8)
     texts = texts_of(read_block([rearranged(random, 0.02, 0.0) for _ in range(30)]))
     references = len(INDEX.v.queries)
-    scratch = vote_scratch(INDEX.v, texts)
+    scratch = vote_scratch(INDEX.v, texts.sizes)
     limits = VoteLimits(1, 33, 4, 16, 5, 1, -1, 0)
     found = []
     for room in (20_000, 2 * references + 5):

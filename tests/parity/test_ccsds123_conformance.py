@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from support.ccsds123_predictor import model_residuals
 from support.ccsds123_streams import model_stream
+from support.examples import seldom_compiled
 
 from plait.hyperspectral.codec import compress, decompress
 from plait.hyperspectral.parameters import (
@@ -95,7 +96,7 @@ def _agrees(cube: NDArray[Any], parameters: StreamParameters) -> bytes:
     return stream
 
 
-@pytest.mark.interpreted
+@seldom_compiled
 @pytest.mark.parametrize("register", range(32, 39))
 def test_small_registers_wrap(register: int) -> None:
     image = ImageLayout(columns=5, rows=4, bands=4, dynamic_range=16)
@@ -181,7 +182,7 @@ def test_the_shortest_bodies_are_read(depth: int) -> None:
     assert len(stream) == 19 + {2: 14, 4: 16, 8: 18, 9: 20}[depth]
 
 
-@pytest.mark.interpreted
+@seldom_compiled
 @pytest.mark.parametrize("coder", [SampleAdaptive(accumulator_constant=0), BlockAdaptive(), HybridCoder()])
 @pytest.mark.parametrize("signed", [False, True])
 def test_one_sample(coder: Any, signed: bool) -> None:

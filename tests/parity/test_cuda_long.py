@@ -15,13 +15,22 @@ import pytest
 from support.alignment_batches import rescore
 from support.cuda_build import ptx_of
 from support.cuda_examples import examples_of
+from support.ranks import on_ranks
 
 from plait.align import SubstitutionMatrix, align, local_best, score
 from plait.align import batches as whole_pairs
 from plait.dp.pairs import kbest
 from plait.dp.pairs import launches as pair_launches
-from plait.dp.pairs.gpu_long import CELLS_OF_A_LAUNCH, LEAST_COLUMNS, LEAST_TILE, Capacity, plan_grid
+from plait.dp.pairs.gpu_long import (
+    CELLS_OF_A_LAUNCH,
+    LEAST_COLUMNS,
+    LEAST_TILE,
+    Capacity,
+    GpuTiles,
+    plan_grid,
+)
 from plait.dp.pairs.tiles import Grid, LongPair, Tile
+from plait.run.mpi import MpiExecutor
 
 EITHER = (pytest.mark.gpu, pytest.mark.cuda_simulator)
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "") not in ("", "0")
@@ -109,6 +118,19 @@ class TestAsOnTheCpu:
         for query, target in (related(DNA), (unit, drawn(random.Random(1), DNA, SIZE // 2) + unit)):
             wanted = local_best(query, target, 12, kind="dna", device="cpu", **rule)
             assert local_best(query, target, 12, kind="dna", device="cuda", **rule) == wanted
+
+    def test_ranks_share_the_matrix(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(kbest, "_SHARED_CELLS", 1)
+        swept = []
+        sweep = kbest._sweep_piece
+        monkeypatch.setattr(kbest, "_sweep_piece", lambda *given: swept.append(given[1]) or sweep(*given))
+        query, target = related(DNA)
+
+        def best(ranks: MpiExecutor | None, device: str = "cuda") -> Any:
+            return local_best(query, target, 12, ranks=ranks, kind="dna", device=device)
+
+        assert on_ranks(2, best) == [best(None, "cpu")] * 2
+        assert {type(many) for many in swept} == {GpuTiles} and len(swept) > 1
 
     @pytest.mark.parametrize("mode", MODES[:2])
     def test_large_scores(self, mode: Any) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.examples import examples
+from support.examples import examples, often
 from support.recombination import GENETIC_CODE, Way, coding_texts, drawn_junctions, small_model, ways_of
 
 from plait.dp.chain.adjoint import expect_kernel
@@ -128,11 +128,11 @@ def test_expected_numbers(seed: int, d: bool) -> None:
     assert sums.log_likelihood() * sums.junctions == pytest.approx(log, rel=BOUND)
 
 
-@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+@pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
 def test_long_insertions_and_many_genes(d: bool) -> None:
     """Levels and contexts in more than one group of lanes, and texts out of reach of the longest ones."""
     model = small_model(17, d=d, genes=9, letters=4, most=20 if not d else 9)
-    texts = drawn_junctions(model, 5, 3, shortest=12)
+    texts = drawn_junctions(model, 5, 1 if d else 3, shortest=12)
     found, _ = found_in(model, texts)
     expected, _, _ = spelled_out(model, [[text] for text in texts])
     assert_alike(found, expected)
@@ -210,6 +210,7 @@ def test_misread_nucleotides(seed: int, d: bool, rate: float) -> None:
     assert sums.log_likelihood() * sums.junctions == pytest.approx(log, rel=BOUND)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
 def test_misread_nucleotides_of_several_genes(d: bool) -> None:
     """The same compiled, with calls; and without errors, it is what it is without a rate."""
@@ -226,6 +227,7 @@ def test_misread_nucleotides_of_several_genes(d: bool) -> None:
     assert_alike(found_in(model, whole, error_rate=0.0)[0], found_in(model, whole)[0])
 
 
+@pytest.mark.slow
 def test_parts_of_d_that_are_hardly_read_so_change_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less than 1e-7 of what is found: they are left out for the sake of time."""
     model = load_model("human_TRB")
@@ -239,6 +241,7 @@ def test_parts_of_d_that_are_hardly_read_so_change_little(monkeypatch: pytest.Mo
     assert (found.p_d_deletions != every.p_d_deletions).any()
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_one_p_j_for_all_v() -> None:
     """Without D, P(J) may be the same for all V: then one row is counted."""
     model = small_model(9, d=False)
@@ -247,7 +250,7 @@ def test_one_p_j_for_all_v() -> None:
     assert_alike(found_in(alone, texts)[0], spelled_out(alone, [[text] for text in texts])[0])
 
 
-@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+@pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
 def test_posteriors_are_means_over_scenarios(d: bool) -> None:
     model = small_model(12, d=d, genes=3)
     texts = [*drawn_junctions(model, 4, 4), None, "ACGTAC" * 3]

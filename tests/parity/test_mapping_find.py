@@ -7,6 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from support.examples import often
 from support.mapping import (
     differs,
     edit_ends,
@@ -223,6 +224,7 @@ def test_what_is_in_a_piece_is_in_the_whole() -> None:
     assert {(p, s, a + 90_000, b + 90_000, *rest) for p, s, a, b, *rest in few} <= set(many)
 
 
+@pytest.mark.slow
 def test_words_of_ten_letters_are_listed() -> None:
     """bwa 256: words of 10 to 13 letters cannot be listed."""
     rng = np.random.default_rng(256)
@@ -279,7 +281,7 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", often(1, MODES))
 def test_results_do_not_depend_on_blocks_threads_or_devices(mode: str, tmp_path) -> None:
     own = texts(21)
     one = found_in_blocks(MODES[mode], own, 1 << 20)
@@ -393,6 +395,7 @@ def test_best_and_counts_and_most_hits() -> None:
     assert len(few) == sum(min(2, n) for n in hits.values())
 
 
+@pytest.mark.slow
 def test_ten_thousand_contigs() -> None:
     rng = np.random.default_rng(8)
     own = [(f"c{k}", random_text(rng, 30) + ("ACGTTGCATGCA" if k % 100 == 0 else "")) for k in range(10_000)]
@@ -400,6 +403,7 @@ def test_ten_thousand_contigs() -> None:
     assert {f"c{k}" for k in range(0, 10_000, 100)} <= set(found.sequence_name)
 
 
+@pytest.mark.slow
 def test_a_million_hits() -> None:
     found = find({"p": "AAAAAAAAAAAA"}, {"t": "A" * 1_100_000}, mismatches=1, strands="+")
     assert len(found) == 1_100_000 - 11
@@ -428,6 +432,7 @@ def test_hits_are_given_as_they_come(mode: str, small_blocks: None, monkeypatch:
     assert got.to_arrow() == find(PATTERNS, own, **MODES[mode]).to_arrow()
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_hits(tmp_path, small_blocks: None) -> None:
     peaks = []
     for letters in (4_000, 4_000, 24_000):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.answers import expected
 from support.cases import Batch, Junction, run_chain, run_enumeration
+from support.examples import often
 
 from plait.devices.target import CpuTarget
 from plait.lang.algebras import COUNT
@@ -83,7 +84,7 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda m: f"{m.name}-{m.strands}-{m.nu_vd}")
+@pytest.mark.parametrize("model", often(1, MODELS), ids=lambda m: f"{m.name}-{m.strands}-{m.nu_vd}")
 def test_assembled(
     model: PathModel,
     germline: GermlineSet,

@@ -166,6 +166,7 @@ def test_a_wider_band_never_lowers_a_score(
         assert narrow <= wide <= best(case).score
 
 
+@pytest.mark.slow
 @given(cases(modes=("extension",), banded=True))
 def test_an_x_drop_that_is_never_reached_changes_nothing(case: AlignmentCase) -> None:
     assert swept(dataclasses.replace(case, x_drop=10**6)) == swept(case)
@@ -191,6 +192,7 @@ def test_memory_is_what_the_band_holds(case: AlignmentCase) -> None:
 # --- sums -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(cases(modes=SUMMED))
 def test_sums_do_not_change_when_swapped_or_turned(case: AlignmentCase) -> None:
     for other in (swapped(case), turned(case)):
@@ -201,6 +203,7 @@ def test_sums_do_not_change_when_swapped_or_turned(case: AlignmentCase) -> None:
         )
 
 
+@pytest.mark.slow
 @given(cases(modes=SUMMED))
 def test_posteriors_are_turned_and_swapped_along(case: AlignmentCase) -> None:
     matrix, total = pair_log_sums(sum_task(case), 1.0)

@@ -8,6 +8,7 @@ from functools import lru_cache
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples, often
 from support.molecule_simulation import chimera, random_molecule, simulate_rearrangement
 from support.oracles import reverse_complement
 from support.read_library import Library, block_of, simulate_reads
@@ -80,6 +81,7 @@ def test_reads_without_errors_come_back(name, seed, length):
         assert row["cdr3_end"] == part.junction_end - 3
 
 
+@examples(15)
 @given(sets, seeds)
 def test_the_other_strand_changes_only_its_flag(name, seed):
     reads = simulated(name, seed, substitutions=0.01, insertions=0.002, deletions=0.002, unknown=0.002)
@@ -96,6 +98,7 @@ def test_the_other_strand_changes_only_its_flag(name, seed):
         assert other == row
 
 
+@examples(15)
 @given(sets, seeds)
 def test_rows_do_not_depend_on_their_neighbours(name, seed):
     reads = simulated(name, seed, count=12, placement="anywhere", substitutions=0.01)
@@ -122,6 +125,7 @@ def test_unknown_bases(name, seed):
         checks_call(row, "v", read.molecule.v_call, known)
 
 
+@examples(15)
 @given(sets, seeds)
 def test_truncated_reads(name, seed):
     """What is left of V and J is found, or a reason given; a junction is the true one."""
@@ -134,6 +138,7 @@ def test_truncated_reads(name, seed):
     assert wrong <= 1
 
 
+@examples(15)
 @given(st.sampled_from([("mouse_tra", "mouse_trb"), ("human_tra", "human_trb")]), seeds)
 def test_the_locus_is_found(names, seed):
     for name in names:
@@ -183,8 +188,8 @@ def test_dna_without_receptors_gives_no_rearrangement(names):
 LIMITS = {0.002: (0.99, 0.99, 0.99), 0.01: (0.985, 0.985, 0.985), 0.03: (0.96, 0.97, 0.95)}
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("rate", LIMITS)
+@pytest.mark.parametrize("name", often(1, NAMES))
+@pytest.mark.parametrize("rate", often(2, LIMITS))
 def test_errors_within_limits(name, rate):
     errors = {"substitutions": rate, "insertions": rate / 20, "deletions": rate / 20}
     found = {"v": 0, "j": 0, "junction": 0}

@@ -216,6 +216,8 @@ _COMPILED: dict[tuple[str, str], tuple[_Kernel, ...]] = {
 
 #: Those that only ``make test-all`` compiles (last: scores alone); all that they are made of is in others.
 _SELDOM: set[tuple[Any, ...]] = {
+    ("lanes_back", "rows", "int32", _W32, "affine", False),
+    ("tiles", "extension", "int32", _W32, "profile16", False),
     ("inter_sequence", "cells", "int16", 1, "affine", False),
     ("inter_sequence", "cells", "int32", 64, "linear", False),
     ("inter_sequence", "rows", "int16", _W16, "affine", False),

@@ -181,8 +181,13 @@ TARGETS = {
 }
 
 #: Kernels that the package never calls, by target, algebra and width: 15 s each, in ``make test-all`` alone.
-#: These algebras are compiled in the weighted chain, and lanes of one number with saturating counts.
-SELDOM = {("cpu", "count", 1), ("cpu", "probability", _HOST), ("cpu", "max_product", _HOST)}
+#: These algebras are compiled in the weighted chain, all others and lanes of one number interpreted.
+SELDOM = {
+    ("cpu", "count", 1),
+    ("cpu", "saturating_count", 1),
+    ("cpu", "probability", _HOST),
+    ("cpu", "max_product", _HOST),
+}
 
 #: How a batch of n junctions is cut up, and what runs the pieces.
 SPLITS: Mapping[str, SplitChoice] = {

@@ -166,6 +166,7 @@ def test_a_kernel_is_waited_for_while_others_are_at_work(tmp_path: Path) -> None
     assert next(looks), "it was there already"
 
 
+@pytest.mark.slow
 @WITHOUT_COMPILER
 def test_processes_share_a_list(tmp_path: Path) -> None:
     """The two shortest kernels of coding a cube."""

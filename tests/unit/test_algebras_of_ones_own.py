@@ -69,6 +69,7 @@ print(sweep._replace(algebra=Mine(float("-inf" if HIGH else "inf"), 0.0)).score(
 """
 
 
+@pytest.mark.slow
 def test_a_changed_algebra_of_ones_own_is_compiled_anew(tmp_path: Path) -> None:
     environment = os.environ | {"PLAIT_CACHE_DIR": str(tmp_path)}
     environment.pop("NUMBA_DISABLE_JIT", None)

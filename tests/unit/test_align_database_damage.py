@@ -46,6 +46,7 @@ def read_all(path: Path) -> Any:
     return codes, texts, arrays, found.kind, found.residues, found.longest, len(found)
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_noticed_or_does_not_matter(tmp_path: Path) -> None:
     out = tmp_path / "x.plaitdb"
     built = build_database([fasta(tmp_path / "x.fa", ["MKVLAW", "MKT", "AWWGRK"])], out)

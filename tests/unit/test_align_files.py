@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 
 from plait.align import align, make_aligner
 from plait.align.aligner import Aligner
@@ -26,6 +27,7 @@ from plait.align.files import (
 )
 from plait.align.scoring import make_scoring
 from plait.align.statistics import karlin_altschul
+from plait.align.table_writers import PairTableWriter
 from plait.align.writers import COLUMNS, needs_alignment
 from plait.errors import FormatError, InvalidInput, Unsupported
 
@@ -208,7 +210,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize(("queries", "targets", "pairing"), CASES)
+@pytest.mark.parametrize(("queries", "targets", "pairing"), often(2, CASES))
 def test_alignments_are_those_of_single_pairs(
     fasta: Any,
     tmp_path: Path,
@@ -251,6 +253,7 @@ def test_how_it_is_split_changes_nothing(
     assert written[0] == written[1] == written[2]
 
 
+@pytest.mark.slow
 def test_scores_alone(fasta: Any, tmp_path: Path) -> None:
     paths = fasta(QUERIES), fasta(TARGETS, "b.fa")
     outs = [tmp_path / name for name in ("full.parquet", "scores.parquet", "chosen.parquet")]
@@ -287,11 +290,22 @@ def test_statistics(fasta: Any, tmp_path: Path) -> None:
         assert row["evalue"] == pytest.approx(float(statistics.evalue(score, *lengths)), rel=1e-12)
 
 
-def test_columns_at_once_are_those_of_single_pairs(fasta: Any, tmp_path: Path) -> None:
-    columns = [name for name in COLUMNS if not needs_alignment([name])]
+@pytest.mark.parametrize("options", [{"mode": "local"}, {}, {"band": 12}])
+@pytest.mark.parametrize("alone", [True, False])
+def test_columns_at_once_are_those_of_single_pairs(
+    fasta: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], alone: bool
+) -> None:
+    columns = [name for name in COLUMNS if name not in ("query_aligned", "target_aligned")]
+    if alone or options.get("mode") != "local":
+        columns = [name for name in columns if name not in ("bit_score", "evalue")]
+    if alone:
+        columns = [name for name in columns if not needs_alignment([name])]
     paths = fasta(QUERIES), fasta(TARGETS, "b.fa")
+    monkeypatch.setattr("plait.align.files._MOST_PAIRS", 50)
     for name in ("out.parquet", "out.jsonl"):
-        run(*paths, tmp_path / name, aligner(mode="local"), pairs="all", columns=columns)
+        if name == "out.parquet":
+            monkeypatch.setattr(PairTableWriter, "write", lambda *_: pytest.fail("a pair is written alone"))
+        run(*paths, tmp_path / name, aligner(**options), pairs="all", columns=columns)
     single = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert rows(tmp_path / "out.parquet") == single
     assert list(single[0]) == columns
@@ -367,7 +381,7 @@ def test_a_stopped_run_leaves_nothing(
         raise KeyboardInterrupt
 
     if stop_in == "the writing":
-        monkeypatch.setattr("plait.align.table_writers.PairTableWriter._write", stop)
+        monkeypatch.setattr("plait.align.table_writers.PairTableWriter.write_columns", stop)
     out = tmp_path / "out.parquet"
     out.write_text("of yesterday")
     with pytest.raises(KeyboardInterrupt):

@@ -16,6 +16,7 @@ from plait.align.scoring import (
     SubstitutionMatrix,
     bundled_matrices,
     load_matrix,
+    make_scoring,
     match_mismatch,
     parse_matrix,
 )
@@ -298,3 +299,9 @@ def test_a_byte_order_mark_is_no_letter(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(start + text)
     plain, marked = (load_matrix(tmp_path / name) for name in ("plain.txt", "marked.txt"))
     assert marked.letters == plain.letters and np.array_equal(marked.scores, plain.scores)
+
+
+def test_a_kind_that_is_said_is_that_of_letters_that_leave_it_open() -> None:
+    pairs = {("A", "A"): 2, ("A", "C"): -1, ("C", "C"): 3}
+    assert make_scoring(pairs, 3, 1).matrix.kind == "protein"
+    assert make_scoring(pairs, 3, 1, kind="dna").matrix.kind == "dna"

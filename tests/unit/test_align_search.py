@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.alignment_batches import rescore
+from support.examples import often
 
 from plait.align import batches, sweeps
 from plait.align import hits as search_runs
@@ -166,7 +167,7 @@ SMALL_LIMITS = {
 
 
 @pytest.mark.parametrize("form", ["t.fa", "t.plaitdb"])
-@pytest.mark.parametrize("limits", SMALL_LIMITS.values(), ids=SMALL_LIMITS)
+@pytest.mark.parametrize("limits", often(4, SMALL_LIMITS.values()), ids=SMALL_LIMITS)
 def test_no_limit_changes_the_result(
     folder: Path, expected: SearchResult, monkeypatch: pytest.MonkeyPatch, form: str, limits: Any
 ) -> None:

@@ -152,6 +152,10 @@ def test_forms_of_sequences_in_memory(tmp_path: Path) -> None:
                         lambda own: [Record(*item) for item in own.items()]]  # fmt: skip
     for queries, targets in product(forms, forms):
         assert told(search(queries(QUERIES), targets(TARGETS), **ONE)) == expected
+    name, letters = next(iter(QUERIES.items()))
+    assert told(search(Record(name, letters), TARGETS, **ONE)) == told(
+        search({name: letters}, TARGETS, **ONE)
+    )
 
 
 @pytest.mark.parametrize(
@@ -414,6 +418,7 @@ def test_composition_is_that_of_blastp() -> None:
 # --- composition ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_composition_by_its_definition() -> None:
     """The sum over all pairs of chance times ratio to the power of the share is 1."""
     scoring = make_scoring()

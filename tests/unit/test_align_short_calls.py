@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.alignment import AlignmentCase
 from support.alignment_strategies import alignment_cases
-from support.examples import examples
+from support.examples import examples, often
 
 from plait.align import (
     Alignment,
@@ -74,7 +74,7 @@ def test_one_pair_in_lanes(case: AlignmentCase) -> None:
     assert found == (aligner.align_codes(batch)[0], aligner.score_codes(batch)[0])
 
 
-@pytest.mark.parametrize("matrix", ["few", "PAM30", "dear"])
+@pytest.mark.parametrize("matrix", often(2, ["few", "PAM30", "dear"]))
 @pytest.mark.parametrize("mode", ["global", "local", "overlap"])
 def test_matrices_and_lanes(matrix: str, mode: Any) -> None:
     """Few letters, many, and costs that do not fit narrow lanes."""

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 from support.read_library import Library, simulate_reads, write_fastq
 from support.recombination import small_model
 
@@ -176,7 +177,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("suffix", ["tsv", "parquet"])
+@pytest.mark.parametrize("suffix", often(1, ["tsv", "parquet"]))
 def test_changed_while_it_is_counted(
     tmp_path: Path, mouse_rows: Any, counter: PathCounter, suffix: str, change: str
 ) -> None:

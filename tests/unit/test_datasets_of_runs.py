@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 from support.read_library import Library, simulate_reads, write_fastq
 from support.read_simulation import Sequencing
 
@@ -59,8 +60,9 @@ def files_in(folder: object) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("kind", ["parquet", "tsv"])
-@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", often(1, ["parquet", "tsv"]))
+@pytest.mark.parametrize("long", often(1, [False, True]))
 def test_counts_are_those_of_one_file(
     inputs: Any, counter: PathCounter, dask_cluster: DaskExecutor, kind: str, long: bool
 ) -> None:
@@ -97,7 +99,8 @@ def test_parts_are_read_as_one_table_again(inputs: Any, counter: PathCounter) ->
     assert rows["subject_id"].to_pylist() == sorted(rows["subject_id"].to_pylist())
 
 
-@pytest.mark.parametrize("command", ["pgen", "posteriors", "scenarios"])
+@pytest.mark.slow
+@pytest.mark.parametrize("command", often(1, ["pgen", "posteriors", "scenarios"]))
 def test_models_write_parts(inputs: Any, dask_cluster: DaskExecutor, command: str) -> None:
     paths = inputs("parquet")
     folder, model = paths[0].parent, load_model("human_TRB")
@@ -111,6 +114,7 @@ def test_models_write_parts(inputs: Any, dask_cluster: DaskExecutor, command: st
     assert here.rows == 100
 
 
+@pytest.mark.slow
 def test_draws_in_parts(tmp_path: Path, dask_cluster: DaskExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plait.vdj.model.sampling._BLOCK_DRAWS", 64)
     model = load_model("human_TRB")
@@ -127,7 +131,8 @@ def test_draws_in_parts(tmp_path: Path, dask_cluster: DaskExecutor, monkeypatch:
     assert {path.name for path in tmp_path.iterdir()} == {"whole.parquet", "here", "there", "none"}
 
 
-@pytest.mark.parametrize("how", ["reads", "molecules", "clonotypes"])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", often(1, ["clonotypes", "reads", "molecules"]))
 def test_annotated_reads_in_parts(
     tmp_path: Path, dask_cluster: DaskExecutor, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
@@ -211,7 +216,8 @@ def striking(monkeypatch: pytest.MonkeyPatch, strikes: dict[int, Callable[[DaskE
     monkeypatch.setattr(DaskExecutor, "map", map)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.slow
+@pytest.mark.parametrize("command", often(1, COMMANDS))
 def test_a_worker_is_killed_and_another_one_added(
     runs: dict[str, Run],
     tmp_path: Path,
@@ -239,8 +245,9 @@ def stopped(rows: int) -> Callable[[Progress], None]:
     return stop
 
 
-@pytest.mark.parametrize("kind", ["parquet", "tsv"])
-@pytest.mark.parametrize("first", ["here", "there"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", often(1, ["parquet", "tsv"]))
+@pytest.mark.parametrize("first", often(1, ["here", "there"]))
 def test_a_run_goes_on_elsewhere(
     inputs: Any, counter: PathCounter, dask_cluster: DaskExecutor, kind: str, first: str
 ) -> None:
@@ -275,6 +282,55 @@ def test_an_input_that_changed_is_noticed(inputs: Any, counter: PathCounter) -> 
         count(paths, counter, "out/", resume=True)
 
 
+@pytest.mark.parametrize("where", ["here", "there"])
+def test_what_nobody_has_touched_is_not_read_again(
+    inputs: Any,
+    counter: PathCounter,
+    dask_cluster: DaskExecutor,
+    where: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    paths = inputs("parquet")
+    executor = dask_cluster if where == "there" else None
+    whole = count(paths, counter, "whole/")
+    with pytest.raises(KeyboardInterrupt):
+        count(paths, counter, "out/", executor=executor, progress=stopped(48))
+    made = paths[0].parent / "out.unfinished"
+    # One that has been damaged behind a clock's back, and one that has gone.
+    for number, damage in ((1, Path.unlink), (2, _damaged)):
+        damage(made / f"part-{number:08d}.parquet")
+    read: list[RowRange] = []
+    usual = RowRange.read
+    monkeypatch.setattr(RowRange, "read", lambda self: read.append(self) or usual(self))
+    found = count(paths, counter, "out/", resume=True)
+    assert files_in(whole.output) == files_in(found.output) and found.summary == whole.summary
+    assert found.resumed_blocks >= 3
+    assert len(read) == -(-found.rows // 16) - found.resumed_blocks + 2
+
+
+def _damaged(path: Path) -> None:
+    status, content = path.stat(), bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def test_an_input_whose_times_were_set_back_is_noticed(inputs: Any, counter: PathCounter) -> None:
+    paths = inputs("parquet")
+    rows = pq.read_table(paths[0])
+    pq.write_table(rows, paths[0], compression="none", use_dictionary=False)
+    with pytest.raises(KeyboardInterrupt):
+        count(paths, counter, "out/", progress=stopped(48))
+    status = paths[0].stat()
+    pq.write_table(
+        rows.take(list(range(len(rows)))[::-1]), paths[0], compression="none", use_dictionary=False
+    )
+    os.utime(paths[0], ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert paths[0].stat().st_size == status.st_size
+    with pytest.raises(InvalidInput, match="another content of records 0 to 15"):
+        count(paths, counter, "out/", resume=True)
+
+
 def test_another_cut_is_another_run(inputs: Any, counter: PathCounter) -> None:
     paths = inputs("tsv")
     with pytest.raises(KeyboardInterrupt):
@@ -291,9 +347,9 @@ def test_a_worker_that_has_another_file(tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": [1, 2]}), path)
     size = path.stat().st_size
     rows = RowRange(((str(path), 0, 2),), pa.schema([("n", pa.int64())]))
-    assert RowPart(0, 0, rows, (size,)).read().rows[0].num_rows == 2
+    assert RowPart(0, 0, rows, ([size],)).read().rows[0].num_rows == 2
     with pytest.raises(FormatError, match=f"{size:,} bytes where a worker reads it") as caught:
-        RowPart(0, 0, rows, (size + 1,)).read()
+        RowPart(0, 0, rows, ([size + 1],)).read()
     assert caught.value.path == str(path)
 
 
@@ -334,13 +390,8 @@ def _ending(cluster: Scheduler) -> Callable[[DaskExecutor], None]:
 
 
 @pytest.mark.filterwarnings("ignore:the cluster has no worker yet:UserWarning")
-@pytest.mark.parametrize(
-    "command",
-    [
-        "count",
-        *(pytest.param(one, marks=pytest.mark.slow) for one in ("generate", "pgen", "scenarios", "annotate")),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_scheduler_is_started_again(
     runs: dict[str, Run],
     tmp_path: Path,
@@ -366,6 +417,7 @@ def test_a_scheduler_is_started_again(
     assert files_in(whole.output) == files_in(found[0].output)
 
 
+@pytest.mark.slow
 def test_tasks_have_names(inputs: Any, counter: PathCounter, dask_cluster: DaskExecutor) -> None:
     paths = inputs("parquet")
     count(paths, counter, "out/", executor=dask_cluster)
@@ -417,6 +469,7 @@ def store() -> Iterator[str]:
     server.stop()
 
 
+@pytest.mark.slow
 def test_a_store(
     inputs: Any, counter: PathCounter, store: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -453,6 +506,7 @@ def test_a_store(
         count_files([f"{store}/nothing.parquet"], tmp_path / "back.parquet", counter)
 
 
+@pytest.mark.slow
 def test_a_store_that_stops_answering(
     inputs: Any, counter: PathCounter, store: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -15,7 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.ranks import on_ranks
 
+from plait.align import local_best
+from plait.dp.pairs import kbest
 from plait.errors import TargetUnavailable
 from plait.run import mpi
 from plait.run.mpi import MpiExecutor
@@ -24,74 +27,20 @@ PROGRAM = """
 from pathlib import Path
 
 import numpy as np
+from plait.align import local_best
+from plait.dp.pairs import kbest
 from plait.run.mpi import MpiExecutor
 
 executor = MpiExecutor()
 results = list(executor.map(lambda x: (x, executor.rank), range(5)))
 total = executor.sum(lambda rank, ranks: np.arange(3) * 10**rank)
 Path(f"{executor.rank}.txt").write_text(f"{results} {total}")
+rng = np.random.default_rng(2)
+query, target = ("".join(rng.choice(list("ACGT"), size)) for size in (20_000, 30_000))
+assert 20_000 * 30_000 > 2 * kbest._SHARED_CELLS
+best = local_best(query, target, 20, ranks=executor, threads=1, device="cpu")
+assert best == local_best(query, target, 20, threads=1, device="cpu")
 """
-
-
-class Ranks:
-    """A communicator whose ranks are threads."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.slots: list[Any] = [None] * size
-        self.barrier = threading.Barrier(size)
-
-    def of(self, rank: int) -> Rank:
-        return Rank(self, rank)
-
-
-class Rank:
-    """What one rank sees of it."""
-
-    def __init__(self, ranks: Ranks, rank: int) -> None:
-        self.ranks, self.rank = ranks, rank
-
-    def Get_rank(self) -> int:  # noqa: N802  # names of mpi4py
-        return self.rank
-
-    def Get_size(self) -> int:  # noqa: N802
-        return self.ranks.size
-
-    def allgather(self, value: Any) -> list[Any]:
-        self.ranks.slots[self.rank] = value
-        self.ranks.barrier.wait(timeout=300)
-        found = list(self.ranks.slots)
-        self.ranks.barrier.wait(timeout=300)
-        return found
-
-    def gather(self, value: Any) -> list[Any] | None:
-        found = self.allgather(value)
-        return found if self.rank == 0 else None
-
-    def bcast(self, value: Any) -> Any:
-        return self.allgather(value)[0]
-
-    def scatter(self, values: Any) -> Any:
-        return self.allgather(values)[0][self.rank]
-
-    def Reduce(self, part: Any, total: Any) -> None:  # noqa: N802
-        found = self.allgather(part)
-        if self.rank == 0:
-            total[:] = sum(found)
-
-
-def on_ranks(size: int, program: Callable[[MpiExecutor], Any]) -> list[Any]:
-    """What a program returns on every rank, or the error that it raises."""
-    ranks = Ranks(size)
-
-    def run(rank: int) -> Any:
-        try:
-            return program(MpiExecutor(ranks.of(rank)))
-        except Exception as error:
-            return error
-
-    with ThreadPoolExecutor(size) as pool:
-        return list(pool.map(run, range(size)))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -170,6 +119,68 @@ def test_an_error_in_a_share_is_raised_in_all() -> None:
 
     found = on_ranks(2, lambda e: e.sum(share))
     assert [type(error) for error in found] == [MemoryError, MemoryError]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_rank_0_leads(size: int) -> None:
+    def task(call: Callable[[int], Any]) -> Any:
+        with ThreadPoolExecutor(size) as pool:
+            return sum(pool.map(call, range(20)))
+
+    assert on_ranks(size, lambda e: e.lead(lambda x: x * x, task)) == [2470] * size
+
+
+def test_those_that_have_nothing_to_do_are_asked() -> None:
+    together = threading.Barrier(3)
+
+    def task(call: Callable[[int], Any]) -> Any:
+        with ThreadPoolExecutor(3) as pool:
+            return list(pool.map(call, range(3)))
+
+    # None of the three goes on before the others have begun.
+    found = on_ranks(3, lambda e: e.lead(lambda x: (together.wait(timeout=300) >= 0, x), task))
+    assert found == [[(True, 0), (True, 1), (True, 2)]] * 3
+
+
+@pytest.mark.parametrize("bad", ["batch 1", "the task"])
+def test_an_error_behind_rank_0_is_raised_in_all(bad: str) -> None:
+    def work(x: int) -> int:
+        if bad == f"batch {x}":
+            raise ValueError(bad)
+        return x
+
+    def task(call: Callable[[int], Any]) -> Any:
+        with ThreadPoolExecutor(2) as pool:
+            found = list(pool.map(call, range(4)))
+        if bad == "the task":
+            raise ValueError(bad)
+        return found
+
+    found = on_ranks(3, lambda e: e.lead(work, task))
+    assert [(type(error), str(error)) for error in found] == [(ValueError, bad)] * 3
+
+
+@pytest.mark.parametrize("disjoint", [False, True])
+def test_the_best_alignments_of_a_pair(monkeypatch: pytest.MonkeyPatch, disjoint: bool) -> None:
+    for name, value in (("_TILE_ROWS", 16), ("_TILE_COLUMNS", 64), ("_VISITED_SIDE", 64)):
+        monkeypatch.setattr(kbest, name, value)
+    monkeypatch.setattr(kbest, "_SHARED_CELLS", 1 << 12)
+    swept = []
+    sweep = kbest._sweep_piece
+    monkeypatch.setattr(kbest, "_sweep_piece", lambda *given: swept.append(given[2]) or sweep(*given))
+    rng = np.random.default_rng(11)
+    query, target = ("".join(rng.choice(list("ACGT"), size)) for size in (300, 900))
+
+    def best(ranks: MpiExecutor | None) -> Any:
+        how: Any = {"disjoint": disjoint, "device": "cpu", "threads": 1}
+        return local_best(query, target, 12, min_score=8, ranks=ranks, **how)
+
+    alone = best(None)
+    assert not swept and len(alone) == 12
+    for size in (1, 2, 3):
+        swept.clear()
+        assert on_ranks(size, best) == [alone] * size
+        assert len(swept) >= 4 * size
 
 
 def test_local_ranks(monkeypatch: pytest.MonkeyPatch) -> None:

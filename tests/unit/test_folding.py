@@ -267,6 +267,7 @@ def test_many_at_a_time_as_each_by_itself() -> None:
 # --- what is known beforehand ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_known_counts_as_it_does_in_viennarna() -> None:
     for one in RESTRAINED:
         known = [Restraints(one.get("constraint"), one.get("reactivities"))]
@@ -284,6 +285,7 @@ def test_what_is_known_counts_as_it_does_in_viennarna() -> None:
             assert sorted(ours) == sorted(one["near"])
 
 
+@pytest.mark.slow
 def test_forced_pairs_are_in_every_sample() -> None:
     sequence = "GGGAAAUCCCAGGGAAAUCCC"
     constraint = "|.......................("[: len(sequence) - 5] + ".|..."

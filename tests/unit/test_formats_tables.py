@@ -137,6 +137,11 @@ def test_cells_of_every_type(tmp_path: Path, values: pa.Array, texts: list[str])
     assert lines == [f"x\t{text}" for text in texts]
 
 
+def test_a_quote_changes_nothing_in_other_rows(tmp_path: Path) -> None:
+    assert written(tmp_path / "a.tsv", BATCH.slice(0, 3)).decode().split("\n") == [*LINES[:-1], ""]
+    assert written(tmp_path / "b.tsv", BATCH.slice(1)).decode().split("\n") == [LINES[0], *LINES[2:], ""]
+
+
 def test_text_in_many_pieces_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = written(tmp_path / "a.tsv", BATCH)
     monkeypatch.setattr("plait.formats.tables._PIECE_BYTES", 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,21 @@ def test_stripes_ask_for_sums_of_columns(tmp_path: Path) -> None:
     assert summary.compressed_bytes < 0.9 * usual.compressed_bytes
     with open_stream(tmp_path / "a.c123") as opened:
         np.testing.assert_array_equal(opened.read(0, 60), cube)
+
+
+def test_offsets_of_weight_exponents() -> None:
+    """They are chosen, and where none are asked for all else is."""
+    cube = _cube(60, 40, 12, stripes=60)
+    source = ArrayCube(cube)
+    image = image_of(source, 12)
+    found = parameters_for(source, image, "auto")
+    offsets = found.predictor.weight_offsets
+    assert offsets is not None and offsets.others[1] == (-1,) and set(offsets.own) == {0}
+    before = found.predictor.prediction_bands
+    assert [len(one) for one in offsets.others] == [min(z, before) for z in range(12)]
+    without = parameters_for(source, image, "auto", weight_offsets=None)
+    assert without == replace(found, predictor=replace(found.predictor, weight_offsets=None))
+    assert len(compress(cube, found)) < len(compress(cube, without))
 
 
 def test_only_a_sample_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,10 @@ from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.cubes.origin import origin_path
 from plait.hyperspectral import codec, waves, writing
 from plait.hyperspectral.codec import ResidualStore, compress, decompress
-from plait.hyperspectral.codewords import BodyEnd
+from plait.hyperspectral.codewords import BodyEnd, BodyWriter, make_coder
 from plait.hyperspectral.containers import BlockGrid, Window, block_parameters, read_container
 from plait.hyperspectral.cubes import ArrayCube
+from plait.hyperspectral.header import write_header
 from plait.hyperspectral.parameters import ImageLayout, Representatives, SupplementaryTable, WeightOffsets
 from plait.hyperspectral.presets import PRESETS, preset_parameters
 from plait.hyperspectral.streams import open_stream
@@ -371,6 +372,64 @@ def test_two_threads_share_a_stream(
         decompress(stream[: len(stream) - 40], threads=2)
 
 
+def _none(*_: Any) -> None:
+    pytest.fail("residuals of the whole image were stored")
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("coder", ["sample-adaptive", "block-adaptive"])
+@pytest.mark.parametrize("depth", [12, 20])
+def test_bands_in_turn_are_coded_and_read_without_a_store(
+    coder: str, depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As rows come in, and some bands at a time; the last wave has fewer, and some codewords are long."""
+    rng = np.random.default_rng(depth)
+    cube = np.cumsum(rng.integers(-9, 10, (9, 5, 37)), axis=1) + 2000
+    cube[rng.random(cube.shape) < 0.05] = (1 << depth) - 1
+    image = ImageLayout(columns=5, rows=9, bands=37, dynamic_range=depth)
+    parameters = preset_parameters(image, coder=coder, order="bsq")
+    monkeypatch.setattr(waves, "_SAMPLES", 400)
+    with monkeypatch.context() as large:
+        large.setattr(codec, "_MOST_BYTES", 0)
+        stream = compress(cube, parameters, device="cpu")
+        np.testing.assert_array_equal(decompress(stream)[0], cube)
+    monkeypatch.setattr(codec, "_BANDS", 16)
+    monkeypatch.setattr(codec, "_STRETCH", 20)
+    monkeypatch.setattr(codec, "_Stored", _none)
+    with monkeypatch.context() as without:
+        if coder == "sample-adaptive":
+            without.setattr(codec, "ResidualStore", _none)
+        for threads in (1, 2):
+            assert compress(cube, parameters, device="cpu", threads=threads) == stream
+    for threads in (1, 2):
+        np.testing.assert_array_equal(decompress(stream, threads=threads)[0], cube)
+        rows = list(codec.StreamDecoder(stream).rows(step=4, threads=threads))
+        assert [len(part) for part in rows] == [4, 4, 1]
+        np.testing.assert_array_equal(np.concatenate(rows), cube)
+        for damaged in (stream[:-9], stream + bytes(9)):
+            with pytest.raises(BodyEnd):
+                decompress(damaged, threads=threads)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("order", ["bi", "bsq"])
+def test_a_residual_that_no_sample_has(order: str) -> None:
+    """Its codeword is one of the code's, and its bits are more than those of samples."""
+    image = ImageLayout(columns=5, rows=4, bands=3, dynamic_range=16)
+    parameters = preset_parameters(image, order=order)
+    writer = BodyWriter()
+    coder = make_coder(parameters, writer)
+    residuals = np.full((4, 5, 3), 20_000)
+    residuals[2, 3, 1] = 70_000
+    coder.put(residuals, 0)
+    head = write_header(parameters)
+    body = writer.take() + b"".join(writer.take() for _ in coder.finish())
+    stream = head + body + writer.close(len(head) + len(body), parameters.output_word_size)
+    for threads in (1, 2):
+        with pytest.raises(BodyEnd, match="a residual of more than 16 bits"):
+            decompress(stream, threads=threads)
+
+
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(map(str, order.values())))
 def test_two_threads_share_a_file(
     cube: NDArray[Any], order: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -395,7 +454,7 @@ def test_two_threads_share_a_file(
         assert opened.verify(threads=1) == () and not pools
         np.testing.assert_array_equal(np.concatenate(list(opened.rows(threads=2, device="cpu"))), cube)
         np.testing.assert_array_equal(opened.read(70, 140, 2, 11, threads=2), cube[70:140, 2:11])
-        assert opened.verify(threads=2) == () and len(pools) == 3 * interleaved
+        assert opened.verify(threads=2) == () and len(pools) == 2 + interleaved
         # Nobody reads on: the thread that reads ahead ends.
         next(iter(opened.rows(threads=2, device="cpu")))
     path.write_bytes(stream[: len(stream) // 2] + bytes(9) + stream[len(stream) // 2 + 9 :])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.examples import often
 from support.folding import (
     HAIRPINS,
     all_alike,
@@ -190,7 +191,7 @@ def walked(
 
 
 @pytest.mark.interpreted(alone=True)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", often(3, range(8)))
 def test_the_way_back_weighs_what_was_found(seed: int) -> None:
     sequence = sequence_of(seed, 45, 30)
     rule, weights = NearestNeighbor(np.float32(-1), np.float32(0)), scores(seed)
@@ -246,7 +247,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch, columns: int, several: int) -> Non
 
 
 @pytest.mark.interpreted(alone=True)
-@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("count", often(1, [2, 3]))
 def test_parts_of_a_sequence_are_the_whole(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(launches, "_PART_ROWS", 5)
     size = 40

@@ -22,13 +22,8 @@ TESTS = {
 }
 
 
-#: The one of every run, whose kernel is the soonest compiled.
-OFTEN = "tests/unit/test_row_sweep.py::test_read_only_codes"
-
-
-@pytest.mark.parametrize(
-    "test", [pytest.param(test, marks=[] if test == OFTEN else [pytest.mark.slow]) for test in TESTS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("test", TESTS)
 def test_the_digest_covers_all_that_is_compiled(test: str, tmp_path: Path, repository: Path) -> None:
     answers = tmp_path / "answers.json"
     environment = os.environ | {

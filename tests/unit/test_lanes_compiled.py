@@ -146,13 +146,14 @@ KINDS = [
     for place, width in enumerate(WIDTHS)
     if dtype in (*SIGNED, "float64") or width in (1, FULL[dtype]) or (place + number) % 2
 ]
-#: Those of every run: a full register of each type, and widths that fill none for one type by turns. The rest
-#: is compiled for the same operations and takes seconds each.
+#: Those of every run: a full register of most types, and widths that fill none for one type by turns. The
+#: rest is compiled for the same operations and takes seconds each.
 OFTEN = [
     (dtype, width)
     for dtype, full in FULL.items()
     for place, width in enumerate(WIDTHS)
-    if width == full or (width not in FULL.values() and dtype == SIGNED[place % 4])
+    if (width == full and dtype not in SIGNED[1:3])
+    or (width not in FULL.values() and dtype == SIGNED[place % 4])
 ]
 COMPILED = {function: kernel(function) for function in (signed, unsigned, floating)}
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from support.examples import often
 
 from plait.lang import compile as _jit
 from plait.lang import instructions
@@ -108,7 +109,7 @@ def test_operations_on_other_processors(name: str, tmp_path: Path, repository: P
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=[] if n in ("ssse3", "avx512vbmi") else [pytest.mark.slow]) for n in PROCESSORS],
+    [pytest.param(n, marks=[] if n == "ssse3" else [pytest.mark.slow]) for n in PROCESSORS],
 )
 def test_instructions_follow_the_settings(name: str, tmp_path: Path) -> None:
     processor, environment = PROCESSORS[name], settings(name, tmp_path)
@@ -268,7 +269,10 @@ def arm_machine(binding: Any) -> Any:
     return target.create_target_machine(cpu="generic", features="+neon", opt=2)
 
 
-@pytest.mark.parametrize(("element", "width"), ARM_GROUPS, ids=str)
+THIRDS = [*ARM_GROUPS[::3], *ARM_GROUPS[1::3], *ARM_GROUPS[2::3]]
+
+
+@pytest.mark.parametrize(("element", "width"), often(9, THIRDS), ids=str)
 def test_arm_code_is_generated(monkeypatch: pytest.MonkeyPatch, element: Any, width: int) -> None:
     binding = importlib.import_module("llvmlite.binding")
     machine = arm_machine(binding)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import often
 
 from plait.cli import main
 from plait.devices.target import CpuTarget, ReferenceTarget
@@ -82,7 +83,7 @@ def test_codes_of_standards(name: str, n: int, k: int, columns: int) -> None:
 
 
 @pytest.mark.parametrize("size", [4096, 16384])
-@pytest.mark.parametrize("rate", ["1/2", "2/3", "4/5"])
+@pytest.mark.parametrize("rate", often(1, ["1/2", "2/3", "4/5"]))
 def test_large_codes_are_as_the_standard_says(rate: str, size: int) -> None:
     code = code_named(f"ar4ja-{rate}-{size}")
     assert code.n == size * {"1/2": 2, "2/3": 1.5, "4/5": 1.25}[rate]
@@ -211,7 +212,7 @@ def test_single_errors_of_hamming_codes_are_corrected() -> None:
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize("method", ["sum-product", "min-sum"])
-@pytest.mark.parametrize("layered", [False, True])
+@pytest.mark.parametrize("layered", often(1, [False, True]))
 def test_grouping_and_devices(method: Any, layered: bool) -> None:
     code = regular(7, 24, 6)
     sent = code.encode(np.random.default_rng(8).integers(0, 2, (30, code.k)))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.examples import often
 from support.recombination import drawn_junctions, probability_of, small_model
 
 from plait.dp.chain.graphs import CodedJunctions, GraphParts
@@ -85,8 +86,8 @@ def test_steps_are_where_the_likelihood_of_the_chain_is_highest() -> None:
     assert np.array_equal(most_probable_steps(plain, uniform, 0 * steps, 0 * first), uniform)
 
 
-@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
-@pytest.mark.parametrize("calls", ["none", "all", "some"])
+@pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
+@pytest.mark.parametrize("calls", often(2, ["some", "none", "all"]))
 def test_a_model_is_recovered(d: bool, calls: str) -> None:
     truth = small_model(33, d=d, genes=3, letters=4, zeros=False)
     # None is too short to be taken, which would make those that are taken other ones than the model says.
@@ -140,8 +141,8 @@ def test_a_model_is_recovered(d: bool, calls: str) -> None:
             assert apart < 8 * limit, name
 
 
-@pytest.mark.parametrize("pseudocount", [0.0, 0.3])
-@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+@pytest.mark.parametrize("pseudocount", often(1, [0.3, 0.0]))
+@pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
 def test_longer_steps_lead_to_the_same_model_sooner(d: bool, pseudocount: float) -> None:
     truth = small_model(38, d=d, zeros=False)
     given = batch(truth, drawn_junctions(truth, 1, 400))

@@ -240,6 +240,7 @@ def test_what_came_with_plait_is_for_this_processor(monkeypatch: pytest.MonkeyPa
     assert levels(v4, NUMBA_NUM_THREADS="2") == ["x86-64-v4", "x86-64-v3"]
 
 
+@pytest.mark.slow
 def test_what_only_numba_can_call_is_kept_too(folder: Path) -> None:
     answers = [*ANSWERS, 3 * sum(range(0, 20, 2))]
     assert run(folder, "strided") == (answers, True, ["__main__.weighed"], "")
@@ -316,6 +317,7 @@ def test_neither_links_nor_pipes_are_read(tmp_path: Path) -> None:
     assert _native.read(tmp_path / "pipe") is None
 
 
+@pytest.mark.slow
 def test_threads_that_need_a_kernel_compile_it_once(tmp_path: Path) -> None:
     # Once before, once when no other process can be compiling it, and once it is compiled.
     assert run(tmp_path, "threads") == (3, True, ["__main__.nothing"], "")
@@ -347,6 +349,7 @@ def test_threads_compile_different_kernels_one_after_the_other(monkeypatch: pyte
         assert compiled.result().library.get_pointer_to_function(compiled.result().fndesc.llvm_func_name)
 
 
+@pytest.mark.slow
 def test_sources_that_changed_since_the_start_are_not_kept(tmp_path: Path) -> None:
     assert run(tmp_path, "few", "changed").compiled == ["__main__.nothing"]
     assert run(tmp_path, "few").compiled == ["__main__.nothing"]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.examples import examples
+from support.examples import examples, often
 
 from plait.errors import InvalidInput, Unsupported
 from plait.run.executor import LocalExecutor
@@ -79,7 +79,7 @@ def test_all_pairs(kind: str, texts: list[str], limit: int, data: st.DataObject)
 
 
 @pytest.mark.parametrize("kind", ["mismatches", "edits"])
-@pytest.mark.parametrize("limit", [1, 2])
+@pytest.mark.parametrize("limit", often(1, [1, 2]))
 def test_threads_parts_and_order(kind: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     texts = ["".join(rng.choice(list("ACDE"), size)) for size in rng.integers(5, 8, 400)]

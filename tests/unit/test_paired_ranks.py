@@ -78,6 +78,7 @@ def test_errors_are_those_of_leaving_rows_out(measure: str) -> None:
     assert found.standard_error == pytest.approx(error, rel=0.05)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
     rng = np.random.default_rng(4)
     for a, b in ((0.4, 0.4), (0.1, 0.7), (0.0, 0.0)):

@@ -159,6 +159,7 @@ def test_what_makes_sharing_wins() -> None:
     assert "If the model was inferred from these repertoires" in counts["text"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("both", [0.0, 0.7])
 def test_there_is_no_winner_where_there_is_none(both: float) -> None:
     told = [answered(700, by_count=both, by_pgen=both, seed=seed)["headline"] for seed in range(12)]

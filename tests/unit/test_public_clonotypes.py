@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 
 from plait.run.executor import LocalExecutor
 from plait.vdj import GenerationSettings, SharingSettings, sharing
@@ -116,7 +117,7 @@ def told(
     return found, pq.read_table(output)
 
 
-@pytest.mark.parametrize("key", ["cdr3nt+v+j", "cdr3aa"])
+@pytest.mark.parametrize("key", often(1, ["cdr3nt+v+j", "cdr3aa"]))
 def test_tables_are_those_of_sharing(rows: pa.Table, model: Any, tmp_path: Path, key: str) -> None:
     found, clonotypes = told(rows, model, tmp_path, key)
     direct = sharing(
@@ -145,7 +146,9 @@ def test_tables_are_those_of_sharing(rows: pa.Table, model: Any, tmp_path: Path,
     }
 
 
-@pytest.mark.parametrize(("key", "calls"), [("cdr3nt+v+j", "use"), ("cdr3nt", "ignore"), ("cdr3aa", "use")])
+@pytest.mark.parametrize(
+    ("key", "calls"), often(1, [("cdr3nt+v+j", "use"), ("cdr3nt", "ignore"), ("cdr3aa", "use")])
+)
 def test_probabilities_are_computed_once_and_anywhere(
     rows: pa.Table, model: Any, tmp_path: Path, key: str, calls: ModelCalls, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -202,6 +202,7 @@ def test_standard_error_is_nearly_that_of_the_jackknife(method: Method, rows: li
     assert found.standard_error == pytest.approx(spread, rel=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_standard_error_is_that_of_the_bootstrap(method: Method) -> None:
     rng = np.random.default_rng(11)
@@ -217,6 +218,7 @@ def test_standard_error_is_that_of_the_bootstrap(method: Method) -> None:
     assert found.standard_error == pytest.approx(np.std(drawn), rel=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cells", "n"),
     [

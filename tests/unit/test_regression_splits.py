@@ -19,7 +19,8 @@ from plait.stats import rows as row_pieces
 from plait.stats import rows as row_sample
 from plait.stats.adaptive_lasso import AdaptiveLassoFit, compare_groups, fit_adaptive_lasso
 from plait.stats.design_file import DesignFile, DesignWriter
-from plait.stats.path_fits import AdaptiveLassoSettings, FitProgress
+from plait.stats.path_fits import AdaptiveLassoSettings, FitProgress, SampleSolver
+from plait.stats.regression_data import EVERYWHERE, prepare_regression
 from plait.stats.rows import TreeSum, Values, sum_pieces
 
 ROWS = 5000
@@ -99,6 +100,7 @@ def test_a_sample_decides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert sampled.chosen == whole.chosen
 
 
+@pytest.mark.slow
 def test_exact_curvature_where_steps_do_not_shrink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     design = write(tmp_path / "one", [])
     usual = fit_adaptive_lasso(design, SETTINGS, threads=2)
@@ -156,3 +158,26 @@ def test_sums_are_those_of_one_tree(monkeypatch: pytest.MonkeyPatch, together: i
     found = sum_pieces(LocalExecutor(2), _Numbers(), 1003, 4, told.append)
     assert told[-1] == 1003 and found[0].tobytes() == tree.total()[0].tobytes()
     assert TreeSum().total() == ()
+
+
+def test_a_sample_for_a_rare_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(11)
+    values = rng.normal(size=(20_000, 5))
+    outcome = rng.random(20_000) < 1 / (1 + np.exp(6.0 - values @ [1.5, -0.8, 0.6, 0.0, 0.1]))
+    assert outcome.mean() < 0.02
+    with DesignWriter(tmp_path / "rare.design", NAMES) as writer:
+        writer.write(values, outcome)
+    data = prepare_regression(
+        DesignFile(tmp_path / "rare.design"), SETTINGS, LocalExecutor(2), lambda told: None
+    )
+    sample = data.fits.sample
+    events, size = sample.y > 0, sample.numbers.size
+    # Of the rarer outcome there are many, and together they stand for all rows.
+    assert size < 3000 and events.sum() > 0.9 * min(outcome.sum(), 0.4 * size)
+    assert sample.weights.sum() == pytest.approx(20_000, rel=0.1)
+    assert sample.weights[events].sum() == pytest.approx(outcome.sum(), rel=0.1)
+    # What is fitted on it is nearly what is fitted on all rows.
+    free = np.zeros(data.kept.size)
+    (exact,) = data.unpenalised([(EVERYWHERE, free)], "maximum likelihood").fits
+    rough = SampleSolver(sample)([data.spec(EVERYWHERE, free)])[0].coefficients
+    assert np.abs(rough[0] - exact.coefficients[0]).max() < 0.1

@@ -72,6 +72,7 @@ def test_bytes_are_those_of_one_writer(groups: list[list[dict[str, object]]], ti
     )
 
 
+@pytest.mark.slow
 def test_many_columns_and_places_of_many_bytes() -> None:
     columns = {f"column {k}": [str(n * k) * 40 for n in range(3000)] for k in range(70)}
     batch = pa.record_batch(columns)

@@ -106,6 +106,7 @@ def test_receptors_that_were_selected_are_found(planted: Specificities) -> None:
     assert planted.background == 20_000
 
 
+@pytest.mark.slow
 def test_chance_is_taken_for_chance(planted: Specificities) -> None:
     rows = [
         row

@@ -180,6 +180,7 @@ except plait.TargetUnavailable as error:
 """
 
 
+@pytest.mark.slow
 def test_imports_load_no_pandas_and_nothing_shown_needs_it() -> None:
     run = subprocess.run([sys.executable, "-c", NO_PANDAS], capture_output=True, text=True, check=True)
     assert run.stdout.startswith("Folds: 1 row") and "((((....))))" in run.stdout

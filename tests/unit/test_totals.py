@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from support.cases import make_germline
+from support.examples import often
 
 from plait.vdj import STATUSES, PathCounter, PathModel
 from plait.vdj.germline import GermlineSet
@@ -67,7 +68,7 @@ def test_totals(locus: str, model: PathModel, options: dict[str, Any]) -> None:
         np.testing.assert_array_equal(found.total[:, 0, 0], whole.path_count)
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("device", often(1, ["reference", "cpu"]))
 def test_sums_that_do_not_fit_are_found(device: str) -> None:
     counter = PathCounter(germline("TRB"), replace(SWEEP, nu=40), device=device, threads=1)
     parts = columns("TRB", READ, LARGE)

@@ -31,6 +31,8 @@ from plait.vdj.repertoires.sharing import share_files
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 BLOCK = 16
+
+pytestmark = pytest.mark.slow
 #: Seconds after which a test fails that waits for another process.
 PATIENCE = 300
 

@@ -23,6 +23,7 @@ from plait.align.scoring import (
 from plait.align.settings import FreeEnd, Kind, Mode, SeveralBest, Traceback
 from plait.align.short_pairs import MOST_RESIDUES, ShortPairs, ShortResult
 from plait.devices.target import resolve
+from plait.dp.pairs.kbest import Ranks
 from plait.dp.pairs.rows import RowSweep, row_sweep
 from plait.errors import InvalidInput, Unsupported
 from plait.settings import thread_count
@@ -567,6 +568,7 @@ def local_best(
     apart: int = 5,
     disjoint: bool = False,
     min_score: int = 1,
+    ranks: Ranks | None = None,
     **settings: Unpack[AlignmentSettings],
 ) -> Alignments:
     """The k best local alignments of two sequences; exact, and the same list on every device.
@@ -589,6 +591,9 @@ def local_best(
         Whether alignments without a common pair of residues are wanted; `apart` is not looked at then.
     min_score
         Lowest score, 1 or more.
+    ranks
+        Processes that share the matrix, each with a thread or a GPU: a `plait.run.mpi.MpiExecutor`. All of
+        them call this with the same arguments (but for `device`), and all get the alignments.
     **settings
         See `AlignmentSettings`; the mode is local, without a band.
 
@@ -616,7 +621,7 @@ def local_best(
     if apart < 1:
         raise InvalidInput("apart", found=repr(apart), expected="a whole number of at least 1")
     asked = aligner.checked_best(SeveralBest(most=k, apart=0 if disjoint else apart, min_score=min_score))
-    found = aligner.best_of_pair(aligner.pair(query, target), asked)
+    found = aligner.best_of_pair(aligner.pair(query, target), asked, ranks=ranks)
     return found.of([query] * len(found), [target] * len(found))
 
 
@@ -626,7 +631,10 @@ def _listed(what: str, sequences: Iterable[Letters]) -> list[str | bytes]:
     if one or not isinstance(sequences, Iterable):
         expected = "several sequences, each a str or bytes"
         raise InvalidInput(what, found=f"one {type(sequences).__name__}", expected=expected)
-    return [letters_of(sequence, f"{what}, number {k}") for k, sequence in enumerate(sequences, 1)]
+    listed: list[Any] = list(sequences)
+    if {*map(type, listed)} <= {str, bytes}:
+        return listed
+    return [letters_of(sequence, f"{what}, number {k}") for k, sequence in enumerate(listed, 1)]
 
 
 def _pairs(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ from plait.dp.pairs.blocks import (
     trace_bytes,
 )
 from plait.dp.pairs.inter_sequence import BlockQuery
-from plait.dp.pairs.kbest import KBest, wide_setup
+from plait.dp.pairs.kbest import KBest, Ranks, wide_setup
 from plait.dp.pairs.launches import (
     BLOCK_SCORES,
     BLOCK_TRACES,
@@ -96,7 +97,9 @@ class CodeList:
         return np.diff(self.starts)
 
     def take(self, indices: NDArray[np.int64]) -> CodeList:
-        """Some of the sequences, in any order."""
+        """Some of the sequences, in any order; neighbours without a copy."""
+        if indices.size and np.array_equal(indices, np.arange(indices[0], indices[0] + indices.size)):
+            return self.between(int(indices[0]), int(indices[-1]) + 1)
         return code_list([self[int(k)] for k in indices])
 
     def between(self, first: int, last: int) -> CodeList:
@@ -110,6 +113,15 @@ def code_list(sequences: Sequence[NDArray[np.uint8]]) -> CodeList:
     starts = np.zeros(len(sequences) + 1, np.int64)
     np.cumsum([sequence.size for sequence in sequences], out=starts[1:])
     return CodeList(np.concatenate([np.zeros(0, np.uint8), *sequences]), starts)
+
+
+def join_codes(parts: Sequence[CodeList]) -> CodeList:
+    """The sequences of all parts, one part behind the other."""
+    if len(parts) == 1:
+        return parts[0]
+    sizes = np.concatenate([part.sizes for part in parts])
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    return CodeList(np.concatenate([part.codes for part in parts]), starts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -240,8 +252,9 @@ def _by_query(
     """
     groups: dict[bytes, list[int]] = {}
     if len(batch) >= _FEWEST_TARGETS and not alike:
-        for k in range(len(batch)):
-            groups.setdefault(batch.queries[k].tobytes(), []).append(k)
+        whole = batch.queries.codes.tobytes()
+        for k, (start, end) in enumerate(pairwise(batch.queries.starts.tolist())):
+            groups.setdefault(whole[start:end], []).append(k)
     often = [np.array(pairs) for pairs in groups.values() if len(pairs) >= _FEWEST_TARGETS]
     if not often:
         return few(batch)
@@ -507,15 +520,19 @@ class PairSweep:
         return make_alignment(*path, interpreted=self.interpreted)
 
     def best_of_pair(
-        self, batch: PairBatch, asked: SeveralBest, progress: _Progress = ignore_progress
+        self,
+        batch: PairBatch,
+        asked: SeveralBest,
+        progress: _Progress = ignore_progress,
+        ranks: Ranks | None = None,
     ) -> Alignments:
-        """The best local alignments of one pair, best first."""
+        """The best local alignments of one pair, best first; all `ranks` ask, and share the matrix."""
         if not batch.cells[0]:
             return Alignments()
         task = self._task(batch.queries, batch.targets)
         long = self._long(batch, progress)
         which = asked.most, asked.min_score, asked.apart
-        found = self.target.launch(K_BEST, KBest(long, wide_setup(task), *which))
+        found = self.target.launch(K_BEST, KBest(long, wide_setup(task), *which, ranks))
         none = np.zeros(len(found), np.int64)
         ends = np.array([(0, path.row + 1, 0, path.column + 1) for path in found], np.int64).reshape(-1, 4)
         runs = np.concatenate([np.zeros((0, 2), np.int64), *(path.runs for path in found)])

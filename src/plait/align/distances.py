@@ -5,8 +5,8 @@ A module of its own: letters are compared as they are, without a matrix.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, cast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,23 @@ _COUNTED: Final = 192
 _FEWEST_PAIRS: Final = 256
 
 
-def _texts(what: str, sequences: Iterable[str | bytes]) -> list[bytes]:
+def _joined(what: str, sequences: Iterable[str | bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The letters of texts, one after the other, and how many each has."""
     expected = "several texts, each bytes or an ASCII str"
     if isinstance(sequences, str | bytes) or not isinstance(sequences, Iterable):
         raise InvalidInput(what, found=f"one {type(sequences).__name__}", expected=expected)
-    texts = list(sequences)
-    if set(map(type, texts)) <= {bytes}:
-        return cast(list[bytes], texts)
+    texts: list[Any] = list(sequences)
+    kinds = set(map(type, texts))
+    # All at once takes a tenth of the time.
+    whole = "".join(texts) if kinds == {str} else ""
+    if kinds == {str} and whole.isascii():
+        letters = whole.encode()
+    else:
+        letters = b"".join(texts if kinds <= {bytes} else _encoded(what, texts, expected))
+    return np.frombuffer(letters, np.uint8), np.fromiter(map(len, texts), np.int64, len(texts))
+
+
+def _encoded(what: str, texts: list[Any], expected: str) -> Iterator[bytes]:
     for number, text in enumerate(texts, 1):
         if not isinstance(text, str | bytes):
             found = f"a {type(text).__name__} as number {number}"
@@ -41,14 +51,14 @@ def _texts(what: str, sequences: Iterable[str | bytes]) -> list[bytes]:
         if isinstance(text, str) and not text.isascii():
             letter = next(letter for letter in text if not letter.isascii())
             raise InvalidInput(what, found=f"the letter {letter!r} in number {number}", expected=expected)
-    return [text.encode() if isinstance(text, str) else text for text in texts]
+        yield text.encode() if isinstance(text, str) else text
 
 
-def _joined(texts: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Texts one after the other, and where each begins."""
-    starts = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=starts[1:])
-    return np.frombuffer(b"".join(texts), np.uint8), starts
+def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where texts of so many letters begin, and the end of the last."""
+    starts = np.zeros(sizes.size + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts
 
 
 def _checked_limit(at_most: int | None) -> None:
@@ -101,11 +111,10 @@ def edit_distances(
     >>> edit_distances(["TTAC", "TTAC"], ["GGTTCGG", "CCCCCCC"], mode="semiglobal", at_most=2).tolist()
     [1, -1]
     """
-    pairs = _texts("queries", queries), _texts("targets", targets)
-    if len(pairs[0]) != len(pairs[1]):
-        found = f"{len(pairs[0])} queries and {len(pairs[1])} targets"
+    (query, rows), (target, columns) = _joined("queries", queries), _joined("targets", targets)
+    if rows.size != columns.size:
+        found = f"{rows.size} queries and {columns.size} targets"
         raise InvalidInput("pairs", found=found, expected="as many queries as targets")
-    rows, columns = (np.array([len(text) for text in texts], np.int64) for texts in pairs)
     free = free_ends_of(mode, free_ends)
     if free.anywhere:
         found, expected = repr(mode), "global, semiglobal or overlap"
@@ -120,10 +129,11 @@ def edit_distances(
     distances = np.where(free.query_start or free.query_end, 0, rows)
     distances = distances + np.where(free.target_start or free.target_end, 0, columns)
     distances[distances > most] = -1
-    some = np.flatnonzero((rows > 0) & (columns > 0))
-    if some.size:
-        codes = (_joined([texts[k] for k in some.tolist()]) for texts in pairs)
-        task = PairList(*next(codes), *next(codes), None, 1, 1, free)
+    some = (rows > 0) & (columns > 0)
+    if some.any():
+        if not some.all():
+            query, target = query[np.repeat(some, rows)], target[np.repeat(some, columns)]
+        task = PairList(query, _starts(rows[some]), target, _starts(columns[some]), None, 1, 1, free)
         launched = resolve("cpu", threads).launch(EDIT_LIST, edit_batch(task, False, most[some]))
         distances[some] = launched.scores
     return distances
@@ -188,21 +198,20 @@ def hamming_distances(
     [0, 1, -1]
     """
     single = isinstance(targets, str | bytes)
-    own = _texts("queries", queries)
-    others = _texts("targets", [targets] if isinstance(targets, str | bytes) else targets)
-    if not single and len(own) != len(others):
-        found = f"{len(own)} queries and {len(others)} targets"
+    query, sizes = _joined("queries", queries)
+    target, lengths = _joined("targets", [targets] if isinstance(targets, str | bytes) else targets)
+    if not single and sizes.size != lengths.size:
+        found = f"{sizes.size} queries and {lengths.size} targets"
         raise InvalidInput("pairs", found=found, expected="as many queries as targets, or one target")
     _checked_limit(at_most)
-    (query, starts), (target, firsts) = _joined(own), _joined(others)
-    sizes, lengths = np.diff(starts), np.diff(firsts)
     unequal = np.flatnonzero(sizes != lengths)
     if unequal.size:
         k = int(unequal[0])
         found = f"{sizes[k]} and {lengths[0 if single else k]} letters in number {k + 1}"
         raise InvalidInput("pairs", found=found, expected="texts of the same length")
-    places = np.zeros(len(own), np.int64) if single else firsts[:-1]
-    distances = np.zeros(len(own), np.int64)
+    starts = _starts(sizes)
+    places = np.zeros(sizes.size, np.int64) if single else starts[:-1]
+    distances = np.zeros(sizes.size, np.int64)
     most, workers = (
         query.size if at_most is None else int(min(at_most, query.size)),
         resolve("cpu", threads).threads,
@@ -211,7 +220,7 @@ def hamming_distances(
     def run(pairs: tuple[int, int]) -> None:
         differences_kernel(query, starts, target, places, pairs, most, distances)
 
-    over_threads(workers, stretches(workers, len(own), _FEWEST_PAIRS), run)
+    over_threads(workers, stretches(workers, sizes.size, _FEWEST_PAIRS), run)
     return distances
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from itertools import chain, compress, groupby, islice
+from itertools import chain, compress, groupby
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.align.aligner import Aligner
-from plait.align.batches import CellProgress, CodeList, PairBatch, code_list, complement_codes
+from plait.align.batches import CellProgress, CodeList, PairBatch, code_list, complement_codes, join_codes
 from plait.align.letters import common_kind, count_sample
-from plait.align.results import Alignment
+from plait.align.results import Alignment, Alignments, join_alignments
 from plait.align.scoring import Scoring, make_scoring
 from plait.align.settings import THE_BEST, Kind, Pairing, WhichAlignments
 from plait.align.statistics import KarlinAltschul, karlin_altschul
@@ -397,8 +397,8 @@ def _loads(stretch: PairStretch, width: int | None) -> NDArray[np.float64]:
 def codes_of(batch: Sequence[PairStretch]) -> PairBatch:
     """The codes of all pairs of a batch."""
     return PairBatch(
-        code_list([s.queries.codes[row] for s in batch for row in s.query_rows.tolist()]),
-        code_list([s.targets.codes[row] for s in batch for row in s.target_rows.tolist()]),
+        join_codes([s.queries.codes.take(s.query_rows) for s in batch]),
+        join_codes([s.targets.codes.take(s.target_rows) for s in batch]),
     )
 
 
@@ -459,6 +459,13 @@ def _parts(batch: _Batch) -> Iterator[_Batch]:
             yield list(stretches)
 
 
+def _joined(parts: Iterable[_Found]) -> _Found:
+    """Results one behind the other: alignments stay columns."""
+    own = list(parts)
+    alignments = [part for part in own if isinstance(part, Alignments)]
+    return join_alignments(alignments) if alignments else list(chain.from_iterable(own))
+
+
 def band_width(aligner: Aligner) -> int | None:
     """Columns of a row that are visited; None if there is no band."""
     return None if aligner.band is None else max(aligner.band[1] - aligner.band[0] + 1, 0)
@@ -501,9 +508,10 @@ class FileRun:
         batches = batches_of(files.stretches(), width=band_width(self._aligner))
         with closing(self._ahead(batches)) as found:
             for batch, results in found:
-                rest = iter(results)
+                first = 0
                 for stretch in batch:
-                    self._write_stretch(stretch, list(islice(rest, len(stretch))), writer)
+                    self._write_stretch(stretch, results[first : first + len(stretch)], writer)
+                    first += len(stretch)
 
     def _ahead(self, batches: Iterator[_Batch]) -> Generator[tuple[_Batch, _Found], None, None]:
         """Results of batches; the next batch is worked on while the caller writes the last one."""
@@ -529,7 +537,7 @@ class FileRun:
                 return self._align(codes_of(batch))
             if self._aligner.limited or self._aligner.traceback != "auto":
                 return self._align(codes_of(batch))
-            return list(chain.from_iterable(map(self._align_part, _parts(batch))))
+            return _joined(map(self._align_part, _parts(batch)))
         except PlaitError:
             self._name_the_pair(batch)
             raise
@@ -576,7 +584,7 @@ class FileRun:
 
         count = min(len(codes), _PARTS_PER_THREAD * self._executor.threads)
         parts = np.array_split(np.arange(len(codes)), count)
-        return list(chain.from_iterable(self._executor.map(part, parts)))
+        return _joined(self._executor.map(part, parts))
 
     def _name_the_pair(self, batch: _Batch) -> None:
         """Raise the error of the first pair that cannot be aligned, with its names."""
@@ -598,9 +606,9 @@ class FileRun:
                 ) from error
 
     def _write_stretch(self, stretch: PairStretch, results: _Found, writer: AlignmentWriter) -> None:
-        if self._scores_only and isinstance(writer, PairTableWriter) and not self._which:
-            bits, evalues = self._of_scores(results, *stretch.sizes)
-            writer.write_columns(self._score_columns(stretch, results, bits, evalues))
+        at_once = not self._which and not {*_AS_READ} & {*self._names}
+        if at_once and isinstance(writer, PairTableWriter):
+            writer.write_columns(self._columns(stretch, results))
             return
         lines = [line for k, result in enumerate(results) for line in self._lines(k, result)]
         pairs, scores = [line.pair for line in lines], [line.score for line in lines]
@@ -656,15 +664,12 @@ class FileRun:
         evalues = self._statistics.evalue(own, rows, columns)
         return self._statistics.bit_score(own).tolist(), evalues.tolist()
 
-    def _score_columns(
-        self,
-        stretch: PairStretch,
-        scores: Sequence[int],
-        bits: Sequence[float | None],
-        evalues: Sequence[float | None],
-    ) -> list[Sequence[object]]:
-        """The columns that need no alignment, of all pairs at once: ten times faster than pair by pair."""
+    def _columns(self, stretch: PairStretch, results: _Found) -> list[Sequence[object]]:
+        """All columns but those with letters, of all pairs at once: ten times faster than pair by pair."""
         queries, targets = stretch.queries.sequences.names, stretch.targets.sequences.names
+        found = results if isinstance(results, Alignments) else None
+        scores = results if found is None else found.score.tolist()
+        bits, evalues = self._of_scores(scores, *stretch.sizes)
         makers: dict[str, Callable[[], Sequence[object]]] = {
             "query": lambda: [queries[i] for i in stretch.query_rows.tolist()],
             "target": lambda: [targets[j] for j in stretch.target_rows.tolist()],
@@ -676,11 +681,13 @@ class FileRun:
             "mode": lambda: [self._aligner.mode] * len(stretch),
             "rank": lambda: [1] * len(stretch),
             "strand": lambda: ["+"] * len(stretch),
+            "cigar": lambda: [] if found is None else found.cigars,
         }
-        return [makers[name]() for name in self._names]
+        return [makers[name]() if name in makers else getattr(found, name).tolist() for name in self._names]
 
 
 _STATISTICS: Final = ("bit_score", "evalue")
+_AS_READ: Final = ("query_aligned", "target_aligned")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -614,7 +614,7 @@ def search(
     ----------
     queries
         The path of a FASTA file, of a PSI-BLAST matrix in ASCII or of a HMMER3 profile; or sequences with
-        names: pairs, a mapping of names to sequences, or Biopython's records.
+        names: pairs, a mapping of names to sequences, or Biopython's records, of which one may be by itself.
     database
         A packed database or its path, the path or paths of FASTA files, which are read once, or sequences
         with names, as for `queries`.

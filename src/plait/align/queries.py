@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.align.aligner import Letters, letters_of
+from plait.align.aligner import Letters, Record, letters_of
 from plait.align.batches import complement_codes
 from plait.align.letters import (
     CODES,
@@ -38,7 +38,7 @@ T = TypeVar("T")
 #: Sequences with names: pairs, a mapping, or records that have ``id`` and ``seq`` (Biopython's).
 NamedSequences = Mapping[str, Letters] | Iterable[Any]
 #: What is searched for: the path of a file of sequences or of a profile, sequences with names, or a profile.
-Queries = str | os.PathLike[str] | NamedSequences | Profile
+Queries = str | os.PathLike[str] | NamedSequences | Record | Profile
 
 #: Residues of the queries that are searched for at a time.
 _BATCH_RESIDUES: Final = 1 << 24
@@ -58,9 +58,10 @@ class _Read(NamedTuple):
     codes: NDArray[np.uint8] | None
 
 
-def named_sequences(sequences: NamedSequences, what: str) -> Iterator[tuple[str, str | bytes]]:
+def named_sequences(sequences: NamedSequences | Record, what: str) -> Iterator[tuple[str, str | bytes]]:
     """Names and letters; `InvalidInput` if something else is among them."""
-    pairs = sequences.items() if isinstance(sequences, Mapping) else sequences
+    given: Any = [sequences] if hasattr(sequences, "seq") else sequences
+    pairs = given.items() if isinstance(given, Mapping) else given
     for number, item in enumerate(pairs, 1):
         pair: Any = item
         if hasattr(item, "seq"):
@@ -178,7 +179,7 @@ class QueryReader:
                 own = None if codes is None else codes[sequences.offsets[k] : sequences.offsets[k + 1]]
                 yield _Read(name, sequences.sequence(k), own)
 
-    def _in_memory(self, queries: NamedSequences) -> Iterator[_Read]:
+    def _in_memory(self, queries: NamedSequences | Record) -> Iterator[_Read]:
         known: set[str] = set()
         encoding = self._encoding
         for number, (name, sequence, letters) in enumerate(self._looked_at(queries)):
@@ -196,7 +197,7 @@ class QueryReader:
             else:
                 yield _Read(name, letters, encoding.encode(sequence, f"query {name!r}"))
 
-    def _looked_at(self, queries: NamedSequences) -> Iterator[tuple[str, str | bytes, bytes]]:
+    def _looked_at(self, queries: NamedSequences | Record) -> Iterator[tuple[str, str | bytes, bytes]]:
         """Queries with their letters as bytes; `SAMPLE` letters are looked at before any is told."""
         ahead: list[tuple[str, str | bytes, bytes]] = []
         sure = self._sure

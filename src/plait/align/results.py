@@ -426,8 +426,9 @@ class Alignments(Tabular, Sequence[Alignment]):
         As of an `Alignment`, int64. Shape (n,).
     matches, mismatches, similar, gaps, gap_openings
         Numbers of columns of each kind, int64. Shape (n,).
-    length, identity
-        Columns of each, int64, and matches as a share of them, float64. Shape (n,).
+    length, identity, similarity
+        Columns of each, int64, and, as shares of them, matches and columns of positive score, float64. Shape
+        (n,).
     cigar_letters
         All CIGARs in ASCII, one behind the other, uint8. Shape (letters,).
     cigar_offsets
@@ -534,6 +535,11 @@ class Alignments(Tabular, Sequence[Alignment]):
     def identity(self) -> NDArray[np.float64]:
         """Matches as a share of the columns of each, 0 to 1; 0 without columns."""
         return self.matches / np.maximum(self.length, 1)
+
+    @property
+    def similarity(self) -> NDArray[np.float64]:
+        """Columns of positive score as a share of the columns of each, 0 to 1; 0 without columns."""
+        return self.similar / np.maximum(self.length, 1)
 
     @property
     def cigars(self) -> list[str]:

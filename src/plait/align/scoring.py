@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from plait.align.letters import ALPHABETS, UNKNOWN
 from plait.align.settings import FreeEnd, Kind, Mode
-from plait.dp.pairs.lists import FreeEnds
+from plait.dp.pairs.lists import FreeEnds, looked_up
 from plait.errors import FormatError, InvalidInput
 from plait.formats.fasta import Sequences
 
@@ -576,10 +576,14 @@ class Scoring:
         InvalidInput
             As for `encode`.
         """
-        raw = [_ascii(s) if isinstance(s, str) else s for s in sequences]
-        starts = np.zeros(len(raw) + 1, np.int64)
-        np.cumsum([len(letters) for letters in raw], out=starts[1:])
-        codes = self.matrix.codes[np.frombuffer(b"".join(raw), np.uint8)]
+        texts: Sequence[Any] = sequences
+        if {*map(type, texts)} == {str}:
+            raw = _ascii("".join(texts))
+        else:
+            raw = b"".join([_ascii(s) if isinstance(s, str) else s for s in texts])
+        starts = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=starts[1:])
+        codes = looked_up(np.frombuffer(raw, np.uint8), self.matrix.codes)
         if codes.max(initial=0) == NO_CODE:
             for number, sequence in enumerate(sequences, 1):
                 self.encode(sequence, f"{what} {number}")
@@ -771,7 +775,7 @@ def make_scoring(
     elif matrix is None:
         chosen = match_mismatch(_MATCH, _MISMATCH) if kind == "dna" else load_matrix("BLOSUM62")
     else:
-        chosen = to_matrix(matrix)
+        chosen = to_matrix(matrix, kind=kind)
     return _scoring_of(chosen, gap_open, gap_extend, kind)
 
 

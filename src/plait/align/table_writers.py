@@ -34,19 +34,22 @@ class PairTableWriter(AlignmentWriter):
         self._letters = 0
 
     def write_columns(self, columns: Sequence[Sequence[object]]) -> None:
-        """Append many pairs at once: as many cells of every column, none of which needs an alignment."""
+        """Append many pairs at once: as many cells of every column."""
         for cells, more in zip(self._cells, columns, strict=True):
             cells.extend(more)
         self.pairs += len(columns[0])
-        if len(self._cells[0]) >= _BATCH_ROWS:
-            self._pass_on()
+        self._pass_on_enough(len(columns[0]))
 
     def _write(self, pair: AlignedPair) -> None:
         for cells, value in zip(self._cells, self._values, strict=True):
             cells.append(value(pair))
+        self._pass_on_enough(1)
+
+    def _pass_on_enough(self, added: int) -> None:
+        """Pass on what there is, so many rows of it new, if that is much."""
         for place in self._texts:
-            cell = self._cells[place][-1]
-            self._letters += len(cell) if isinstance(cell, str) else 0
+            cells = self._cells[place][-added:]
+            self._letters += sum(len(cell) for cell in cells if isinstance(cell, str))
         if len(self._cells[0]) >= _BATCH_ROWS or self._letters >= _BATCH_LETTERS:
             self._pass_on()
 

@@ -392,103 +392,80 @@ _vdj = App(
     version_flags=[],
     group=_REPERTOIRES,
 )
-for _name, _function, _help in (
-    ("annotate", "annotate:annotate", "Find V, D, J and the junction of every read, and count clonotypes."),
-    ("alleles", "annotate:alleles", "Find V and J alleles that the germline set lacks, in annotated reads."),
-    ("count", "count:count", "Count the recombination paths of every row of one or more tables."),
-    ("explain", "count:explain", "Show where one path count comes from, and which limit holds it down."),
-    ("pgen", "model:pgen", "Compute the generation probability of every row of one or more tables."),
-    (
-        "scenarios",
-        "model:scenarios",
-        "List the most probable ways in which every row of one or more tables was made.",
-    ),
-    ("generate", "model:generate", "Draw junctions from a recombination model."),
-    ("infer", "model:infer", "Infer a recombination model from one or more tables."),
-    (
+#: Commands by name: module of `plait.cli`, with the function where that is named otherwise, and help.
+_OF_VDJ = {
+    "annotate": ("annotate", "Find V, D, J and the junction of every read, and count clonotypes."),
+    "alleles": ("annotate", "Find V and J alleles that the germline set lacks, in annotated reads."),
+    "count": ("count", "Count the recombination paths of every row of one or more tables."),
+    "explain": ("count", "Show where one path count comes from, and which limit holds it down."),
+    "pgen": ("model", "Compute the generation probability of every row of one or more tables."),
+    "scenarios": ("model", "List the most probable ways in which every row of one or more tables was made."),
+    "generate": ("model", "Draw junctions from a recombination model."),
+    "infer": ("model", "Infer a recombination model from one or more tables."),
+    "sharing": (
         "sharing",
-        "sharing:sharing",
         "Tell which clonotypes individuals share, and which more than generation explains.",
     ),
-    ("cells", "repertoires:cells", "Pair the chains of every cell, and tell doublets and orphans."),
-    (
-        "neighbours",
-        "repertoires:neighbours",
+    "cells": ("repertoires", "Pair the chains of every cell, and tell doublets and orphans."),
+    "neighbours": (
+        "repertoires",
         "Count the clonotypes near receptors of known specificity, beside what chance gives.",
     ),
-    (
-        "diversity",
-        "repertoires:diversity",
+    "diversity": (
+        "repertoires",
         "Diversity of repertoires: Hill numbers, rarefaction, lengths of junctions, usage of genes.",
     ),
-    (
+    "study": (
         "study",
-        "study:study",
         "Study convergent recombination: path counts, sharing, frequency, and what predicts sharing.",
     ),
-    ("report", "study:report", "Write the report of a study as one HTML file, with its figures."),
-):
-    _vdj.command(f"plait.cli.{_function}", name=_name, help=_help, help_format="markdown")
+    "report": ("study", "Write the report of a study as one HTML file, with its figures."),
+}
+_OTHERS = {
+    _SEQUENCES: {
+        "align": ("align", "Align the sequences of two FASTA files, or those of one with each other."),
+        "search": ("search:app", "Search a database for sequences that are similar to those of a file."),
+        "find": ("find", "Find every place where short patterns occur with at most so many errors."),
+        "map": ("map:map_reads", "Map reads: every locus within so many errors, guaranteed."),
+        "index": ("map:index_reference", "Index a reference for map."),
+        "similar": ("search", "Find similar texts by the q-grams that they share."),
+        "fold": ("fold:app", "Fold RNA: structures of least energy, and probabilities of pairs."),
+    },
+    _CUBES: {
+        "hsi": (
+            "hsi:app",
+            "Compress hyperspectral cubes (CCSDS 123), without loss or within error limits, and get "
+            "them back.",
+        ),
+        "ldpc": ("signals:app", "Decode, encode and simulate parity-check codes: CCSDS, WiMAX, alist."),
+        "random": ("signals", "Draw random numbers from any place of a standard stream."),
+        "episodes": ("signals", "Find serial episodes that are frequent in a stream of events."),
+        "decode": (
+            "signals:hidden_states",
+            "Decode sequences with hidden Markov models and weighted graphs.",
+        ),
+    },
+    _REPERTOIRES: {
+        "germline": ("germline:app", "List, show, check and convert germline sets."),
+        "demo": ("study", "Study the repertoires of 12 human donors, up to a report."),
+    },
+    _MACHINE: {
+        "compile": ("machine:compile_ahead", "Compile ahead what commands need and nobody has compiled yet."),
+        "completion": ("machine", "Print what lets a shell complete commands and options."),
+        "doctor": ("machine", "Tell what plait can use on this machine, and what not."),
+    },
+}
+
+
+def _add(to: App, names: dict[str, tuple[str, str]], **settings: str) -> None:
+    for name, (place, told) in names.items():
+        function = place if ":" in place else f"{place}:{name}"
+        # An app has its own format.
+        own = {} if function.endswith(":app") else {"help_format": "markdown"}
+        to.command(f"plait.cli.{function}", name=name, help=told, **settings, **own)
+
+
+_add(_vdj, _OF_VDJ)
 app.command(_vdj)
-for _group, _name, _function, _help in (
-    (
-        _SEQUENCES,
-        "align",
-        "align:align",
-        "Align the sequences of two FASTA files, or those of one with each other.",
-    ),
-    (
-        _SEQUENCES,
-        "search",
-        "search:app",
-        "Search a database for sequences that are similar to those of a file.",
-    ),
-    (
-        _SEQUENCES,
-        "find",
-        "find:find",
-        "Find every place where short patterns occur with at most so many errors.",
-    ),
-    (_SEQUENCES, "map", "map:map_reads", "Map reads: every locus within so many errors, guaranteed."),
-    (_SEQUENCES, "index", "map:index_reference", "Index a reference for map."),
-    (_SEQUENCES, "similar", "search:similar", "Find similar texts by the q-grams that they share."),
-    (_SEQUENCES, "fold", "fold:app", "Fold RNA: structures of least energy, and probabilities of pairs."),
-    (
-        _CUBES,
-        "hsi",
-        "hsi:app",
-        "Compress hyperspectral cubes (CCSDS 123), without loss or within error limits, and get them back.",
-    ),
-    (
-        _CUBES,
-        "ldpc",
-        "signals:app",
-        "Decode, encode and simulate parity-check codes: CCSDS, WiMAX, alist.",
-    ),
-    (_CUBES, "random", "signals:random", "Draw random numbers from any place of a standard stream."),
-    (
-        _CUBES,
-        "episodes",
-        "signals:episodes",
-        "Find serial episodes that are frequent in a stream of events.",
-    ),
-    (
-        _CUBES,
-        "decode",
-        "signals:hidden_states",
-        "Decode sequences with hidden Markov models and weighted graphs.",
-    ),
-    (_REPERTOIRES, "germline", "germline:app", "List, show, check and convert germline sets."),
-    (_REPERTOIRES, "demo", "study:demo", "Study the repertoires of 12 human donors, up to a report."),
-    (
-        _MACHINE,
-        "compile",
-        "machine:compile_ahead",
-        "Compile ahead what commands need and nobody has compiled yet.",
-    ),
-    (_MACHINE, "completion", "machine:completion", "Print what lets a shell complete commands and options."),
-    (_MACHINE, "doctor", "machine:doctor", "Tell what plait can use on this machine, and what not."),
-):
-    # An app has its own format.
-    _format = {} if _function.endswith(":app") else {"help_format": "markdown"}
-    app.command(f"plait.cli.{_function}", name=_name, help=_help, group=_group, **_format)
+for _group, _names in _OTHERS.items():
+    _add(app, _names, group=_group)

@@ -67,6 +67,15 @@ def status_of(path: str | os.PathLike[str]) -> os.stat_result | RemoteStatus:
     return RemoteStatus(info.size, info.mtime_ns)
 
 
+def stamp_of(path: str | os.PathLike[str]) -> list[int]:
+    """What changes when somebody touches a file, its size first; empty if it is not there."""
+    try:
+        status = status_of(path)
+    except OSError:
+        return []
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+
+
 def open_bytes(path: str | os.PathLike[str]) -> BinaryIO | Any:
     """A file to read and to seek in; a context manager."""
     address = address_of(path)

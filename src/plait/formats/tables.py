@@ -73,15 +73,39 @@ def rows_as_text(path: object, batch: pa.RecordBatch, first_record: int) -> Iter
     step = max(1, _PIECE_BYTES * batch.num_rows // max(batch.nbytes, 1))
     for start in range(0, batch.num_rows, step):
         part = batch.slice(start, step)
-        cells = [_cells(column) for column in part.columns]
-        lines = _lines(cells)
-        columns = part.num_columns
-        if not _is_clean(lines, part.num_rows, columns):
-            raise _unclean_cell(path, part.schema.names, cells, first_record + start)
+        cells = [column if _is_plain(column.type) else _cells(column) for column in part.columns]
+        lines = _unquoted(cells)
+        if lines is None or b"\0" in lines:
+            cells = [_cells(column) for column in part.columns]
+            lines = _lines(cells)
+            if not _is_clean(lines, part.num_rows, part.num_columns):
+                raise _unclean_cell(path, part.schema.names, cells, first_record + start)
         for name, column, text in zip(part.schema.names, part.columns, cells, strict=True):
             if _is_list(column.type) and is_text(column.type.value_type):
                 _check_list_items(path, name, column, text, first_record + start)
         yield lines
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether Arrow writes values of a type as `_text` does."""
+    return bool(is_text(kind) or kinds.is_integer(kind) or kinds.is_float32(kind) or kinds.is_float64(kind))
+
+
+def _unquoted(cells: list[pa.Array]) -> bytes | None:
+    """Lines as Arrow writes them; None where a cell has something that it would have to quote."""
+    import pyarrow.csv as arrow_csv
+
+    rows, sink = pa.record_batch(cells, [str(k) for k in range(len(cells))]), pa.BufferOutputStream()
+    options = arrow_csv.WriteOptions(
+        include_header=False, delimiter="\t", quoting_style="none", batch_size=max(rows.num_rows, 1)
+    )
+    try:
+        with arrow_csv.CSVWriter(sink, rows.schema, write_options=options) as writer:
+            writer.write_batch(rows)
+    except pa.ArrowInvalid:
+        return None
+    lines: bytes = sink.getvalue().to_pybytes()
+    return lines
 
 
 def _lines(cells: list[pa.Array]) -> bytes:

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from plait.hyperspectral.codec import Compressor
 from plait.hyperspectral.containers import BlockGrid, Window
 from plait.hyperspectral.cubes import CubeSource
-from plait.hyperspectral.parameters import ErrorLimits, ImageLayout, Representatives, StreamParameters
+from plait.hyperspectral.parameters import (
+    ErrorLimits,
+    ImageLayout,
+    Representatives,
+    StreamParameters,
+    WeightOffsets,
+)
 from plait.hyperspectral.presets import AUTO, preset_parameters
 
 #: Samples of a cube that are looked at; a row of each strip at the least.
@@ -43,6 +49,8 @@ _STEPS: Final[tuple[tuple[dict[str, Any], ...], ...]] = (
     tuple({"weight_resolution": resolution} for resolution in (13, 16, 19)),
     tuple(_damped(eighths) for eighths in (0, 1, 2, 3, 4, 5)),
 )
+#: Weight exponent offsets that are tried last: of the nearest band before, and of the others.
+_OFFSETS: Final = ((-1, 0), (-1, 1))
 #: Tables whose size is that of the predictor, by what then stays as it is.
 _TABLES: Final = ("weight_table", "weight_offsets")
 _OF_TABLES: Final = ("prediction_bands", "mode", "weight_resolution")
@@ -75,18 +83,23 @@ def parameters_for(
     windows = [Window(0, image.rows, 0, image.columns)] if grid is None else list(grid)
     trial = _Trial(_sample(source, image, windows), image, named)
     # Tables go with the bands before of the usual preset, unless those are named.
-    presets = ["default"] if {*named} & {*_TABLES} else ["best", "default", "fast"]
-    sizes = [trial.bits(one, pixels, {}) for one in presets]
-    least = min(sizes)
-    chosen = presets[sizes.index(least)]
+    presets = ["default"] if _has_tables(named) else ["best", "default", "fast"]
+    chosen = min(presets, key=lambda one: trial.bits(one, pixels, {}))
     best: dict[str, Any] = {}
     for step in _STEPS:
-        free = [settings for settings in step if not trial.fixed & {*settings}]
-        for settings in free:
-            one = {**best, **settings}
-            if (bits := trial.bits(chosen, pixels, one)) < least:
-                best, least = one, bits
+        best = trial.better(chosen, pixels, best, step)
+    found = preset_parameters(image, chosen, pixels, **best, **named)
+    best = trial.better(chosen, pixels, best, _offsets(image.bands, found.predictor.prediction_bands))
     return preset_parameters(image, chosen, pixels, **best, **named)
+
+
+def _offsets(bands: int, before: int) -> list[dict[str, Any]]:
+    found = []
+    for nearest, other in _OFFSETS:
+        rates = (nearest, *[other] * (before - 1))
+        others = tuple(rates[: min(band, before)] for band in range(bands))
+        found.append({"weight_offsets": WeightOffsets(own=(0,) * bands, others=others)})
+    return found
 
 
 def fallback_of(
@@ -99,9 +112,13 @@ def fallback_of(
     pixels = image.rows * image.columns if grid is None else len(grid) * grid.block_pixels
     limits = named.get("error_limits")
     updated = isinstance(limits, ErrorLimits) and limits.update_exponent is not None
-    if preset != AUTO or {*named} & {*_TABLES} or (pixels * image.bands <= SAMPLE and not updated):
+    if preset != AUTO or _has_tables(named) or (pixels * image.bands <= SAMPLE and not updated):
         return None
     return preset_parameters(image, "fast", None if grid is None else grid.block_pixels, **named)
+
+
+def _has_tables(named: _Settings) -> bool:
+    return any(named.get(name) is not None for name in _TABLES)
 
 
 class _Trial:
@@ -114,7 +131,7 @@ class _Trial:
         if isinstance(limits := named.get("error_limits"), ErrorLimits):
             self._named["error_limits"] = limits.at_first
         self.fixed = {*named}
-        if self.fixed & {*_TABLES}:
+        if _has_tables(named):
             self.fixed |= {*_OF_TABLES}
         if image.columns == 1:
             self.fixed |= {"mode", "local_sum"}
@@ -136,6 +153,13 @@ class _Trial:
                 for piece in self._pieces
             )
         return self._known[key]
+
+    def better(
+        self, preset: str, pixels: int | None, best: dict[str, Any], step: Sequence[_Settings]
+    ) -> dict[str, Any]:
+        """The best settings so far, or those with some of a step that may change and are better."""
+        ways = [best, *({**best, **settings} for settings in step if not self.fixed & {*settings})]
+        return min(ways, key=lambda one: self.bits(preset, pixels, one))
 
     def _of(self, piece: _Piece) -> ImageLayout:
         rows, columns, _ = piece.samples.shape

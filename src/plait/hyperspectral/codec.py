@@ -36,13 +36,23 @@ from plait.hyperspectral.parameters import (
     SampleAdaptive,
     StreamParameters,
 )
-from plait.hyperspectral.waves import BandsAbreast, BandWaves, apart, bands_at_a_time, rows_at_a_time
+from plait.hyperspectral.waves import (
+    BandsAbreast,
+    BandWaves,
+    apart,
+    bands_at_a_time,
+    rows_at_a_time,
+)
 
 #: Samples that are worth the start of a GPU which was not asked for by name, and those it takes at a time.
 WORTH: Final = 1 << 22
 _GPU_SAMPLES: Final = 1 << 25
 #: Bytes that wait in memory; more wait in a file.
 _MOST_BYTES = 1 << 26
+#: Bands that are recovered at a time where they come in turn, pixels of which they may be, and of a stretch.
+_BANDS = 48
+_MOST_PIXELS: Final = 1 << 17
+_STRETCH = 1 << 12
 #: Threads that copy, and bytes for which they are worth their start.
 _COPYING: Final = 4
 _MANY_BYTES: Final = 1 << 22
@@ -120,6 +130,15 @@ class NewBytes:
             _PYTHON.Py_DecRef(self._object)
 
 
+def _residual_type(image: ImageLayout) -> np.dtype[Any]:
+    return np.dtype(np.uint16 if image.dynamic_range <= 16 else np.uint32)
+
+
+def _fits_memory(image: ImageLayout) -> bool:
+    """Whether the residuals of a whole image may wait in memory."""
+    return image.samples * _residual_type(image).itemsize <= _MOST_BYTES
+
+
 class ResidualStore:
     """Residuals of all rows of an image, or of `rows`, in memory or in an unnamed temporary file.
 
@@ -127,7 +146,7 @@ class ResidualStore:
     """
 
     def __init__(self, image: ImageLayout, rows: int | None = None, most_bytes: int = _MOST_BYTES) -> None:
-        self._kind = np.dtype(np.uint16 if image.dynamic_range <= 16 else np.uint32)
+        self._kind = _residual_type(image)
         self._shape = (image.bands, image.rows if rows is None else rows, image.columns)
         self._file: Any = None
         self._memory: NDArray[Any] | None = None
@@ -230,6 +249,18 @@ def _row_steps(first: int, last: int, step: int, *multiples: int | None) -> Iter
         first = end
 
 
+def _ahead(read: Callable[[int], Any], count: int) -> Iterator[Any]:
+    """What `read` gives for 0, 1, ...; another thread calls it for the next two."""
+    with ThreadPoolExecutor(1) as pool:
+        # Two of them, so that the thread goes on while this one wakes up.
+        under_way = deque(pool.submit(read, number) for number in range(min(2, count)))
+        for number in range(2, count + 2):
+            found = under_way.popleft().result()
+            if number < count:
+                under_way.append(pool.submit(read, number))
+            yield found
+
+
 class StreamDecoder:
     """Decodes a standard stream, given as a buffer, such as bytes or a memory map.
 
@@ -287,6 +318,9 @@ class StreamDecoder:
         if hybrid and (start is not None or found is not None):
             raise Unsupported("a side index of the hybrid coder", why="its streams are read from their end")
         first, last = 0 if start is None else start.row, image.rows if last is None else last
+        if start is None and last == image.rows and found is None and self._by_bands:
+            yield from self._rows_of_bands(step, into, threads)
+            return
         waves = BandWaves(image, self.parameters.predictor, backwards=True)
         if start is not None:
             waves.resume(start.row, start.near, start.weights)
@@ -337,17 +371,49 @@ class StreamDecoder:
             source.get(values, row)
             return values
 
-        with ThreadPoolExecutor(1) as pool:
-            # Two of them, so that the thread goes on while this one wakes up.
-            under_way = deque(pool.submit(read, number) for number in range(min(2, len(steps))))
-            for number, (first, end) in enumerate(steps, 2):
-                values = under_way.popleft().result()
-                if number < len(steps):
-                    under_way.append(pool.submit(read, number))
-                samples = self._recover(waves, values, into, first - steps[0][0])
-                if end == image.rows:
-                    source.check_end()
-                yield samples
+        for (first, end), values in zip(steps, _ahead(read, len(steps)), strict=True):
+            samples = self._recover(waves, values, into, first - steps[0][0])
+            if end == image.rows:
+                source.check_end()
+            yield samples
+
+    @property
+    def _by_bands(self) -> bool:
+        """Whether some bands of all rows are recovered at a time: they come in turn, not too large."""
+        image, parameters = self._image, self.parameters
+        plain = parameters.predictor.error_limits is None and not isinstance(parameters.coder, HybridCoder)
+        small = image.rows * image.columns <= _MOST_PIXELS and _fits_memory(image)
+        return parameters.order == "bsq" and plain and small
+
+    def _rows_of_bands(
+        self, step: int | None, into: NDArray[Any] | None, threads: int
+    ) -> Iterator[NDArray[Any]]:
+        """Samples, recovered some bands at a time; another thread may read the codewords of the next."""
+        image = self._image
+        samples = np.empty((image.rows, image.columns, image.bands), self.dtype) if into is None else into
+        out = samples.view(f"u{samples.itemsize}").reshape(-1, image.bands)
+        plan = {"stretch": _STRETCH, "most_bands": _BANDS}
+        waves = BandWaves(image, self.parameters.predictor, backwards=True, **plan)
+        reader = self.reader()
+        coder = make_coder(self.parameters, reader)
+        # With those that are read ahead.
+        shape = (3 if threads > 1 else 1, min(_BANDS, image.bands), image.rows, image.columns)
+        rooms = np.empty(shape, _residual_type(image))
+        few = bands_at_a_time(image)
+
+        def read(number: int) -> NDArray[Any]:
+            low, high = waves.bands[number]
+            residuals = rooms[number % len(rooms), : high - low]
+            for first in range(0, high - low, few):
+                self.check(coder.get(residuals[first : first + few], 0, low + first))
+            return residuals.reshape(high - low, -1)
+
+        count = len(waves.bands)
+        for number, residuals in enumerate(_ahead(read, count) if threads > 1 else map(read, range(count))):
+            waves.run_bands(number, residuals, out, image.middle)
+        self.check_end(reader.left)
+        steps = _row_steps(0, image.rows, rows_at_a_time(image) if step is None else step)
+        yield from (samples[row:end] for row, end in steps)
 
     def _recover(
         self,
@@ -599,7 +665,10 @@ class Compressor:
         self.step = rows_at_a_time(self._image)
         if self._gpu is not None:
             self.step = max(_GPU_SAMPLES // (self._image.columns * self._image.bands), 1)
-        self._waiting = ResidualStore(parameters.image) if parameters.order == "bsq" else None
+        # The sample-adaptive coder keeps codewords instead, which are smaller.
+        adaptive = isinstance(parameters.coder, SampleAdaptive) and _fits_memory(self._image)
+        stored = parameters.order == "bsq" and not adaptive
+        self._waiting = ResidualStore(self._image) if stored else None
         self._beside = ThreadPoolExecutor(1) if threads > 1 and self._limits is None else None
         self._coded: deque[Future[bytes]] = deque()
         self._put(write_header(parameters))
@@ -689,8 +758,8 @@ class Compressor:
             self._put_coded(1)
         return rows
 
-    def _code(self, residuals: NDArray[np.int64], row: int) -> bytes:
-        self._coder.put(residuals, row)
+    def _code(self, residuals: NDArray[Any], row: int) -> bytes:
+        self._coder.put(np.ascontiguousarray(residuals, np.int64), row)
         return self._bits.take()
 
     def _put_coded(self, most: int) -> None:
@@ -727,8 +796,8 @@ class Compressor:
             self._beside.shutdown()
         if self._gpu is not None:
             self._bits.put(*self._gpu.held)
-        self._coder.finish()
-        self._put(self._bits.take())
+        for _ in self._coder.finish():
+            self._put(self._bits.take())
         self._put(self._bits.close(self._written, self.parameters.output_word_size))
 
 
@@ -761,7 +830,7 @@ def compress(
     device
         Name of a device, see `plait.devices.target`.
     threads
-        Two or more: rows of a band-interleaved stream are coded while the next ones are predicted.
+        Two or more: rows of a plain stream are coded while the next ones are predicted.
 
     Returns
     -------
@@ -790,7 +859,7 @@ def decompress(stream: Any, *, threads: int = 1, **tables: Any) -> tuple[NDArray
     stream
         The stream, as bytes or another buffer.
     threads
-        Two or more: codewords of a band-interleaved stream are read while samples are recovered.
+        Two or more: codewords are read while the samples before are recovered.
     **tables
         Tables that the stream uses and does not carry, see `plait.hyperspectral.header.parse_header`.
 

@@ -208,11 +208,40 @@ def code_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any, found
 
 
 @shared
+def code_bands(code: Any, residuals: Any, row: int, sums: Any, words: Any, states: Any, found: Any) -> None:
+    """Append the codewords of rows from number `row` on, those of each band to words of its own.
+
+    `residuals` (rows, columns, bands), `sums` (bands) and `found` (bands) are as in `code_rows`. `words`,
+    uint32, (bands, words), have room for 64 bits a residual; `states`, int64, (3, bands), are those of
+    `BitCursor`. Here no band waits for another one.
+    """
+    rows, columns, bands = residuals.shape
+    for y in range(rows):
+        start = (row + y) * columns
+        count = count_at(code, start)
+        for x in range(columns):
+            own = residuals[y, x]
+            if start + x == 0:
+                for z in range(bands):
+                    found[z] = (code.depth << 32) | own[z]
+            else:
+                _find_codewords(code, count, own, sums, found)
+                count = next_count(code, count)
+            for z in range(bands):
+                held, bits, at, codeword = states[0, z], states[1, z], states[2, z], found[z]
+                if codeword >> 32:
+                    held, bits, at = put(words[z], held, bits, at, codeword & _WORD, codeword >> 32)
+                else:
+                    held, bits, at = _put_codeword(words[z], held, bits, at, code, own[z], codeword)
+                states[0, z], states[1, z], states[2, z] = held, bits, at
+
+
+@shared
 def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any, found: Any) -> Any:
     """Read the codewords of rows; the inverse of `code_rows`. Returns a number with all bits of residuals.
 
-    `residuals`, `sums` and `cursor` are changed in place. Beyond the end of the words all bits are 0: the
-    caller checks whether the next word lies too far behind the end.
+    `residuals`, of one band of any integers of D bits, `sums` and `cursor` are changed in place. Beyond
+    the end of the words all bits are 0: the caller checks whether the next word lies too far behind the end.
     """
     stacks, rows, columns, bands = residuals.shape
     words, state = cursor
@@ -223,6 +252,14 @@ def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any, fou
         start = (row + y) * columns
         for first in range(0, bands, code.group):
             last = min(first + code.group, bands)
+            if last - first == 1:
+                cursor_now, band = (held, bits, at), residuals[stack, y, :, first]
+                total, k, own_bits, held, bits, at = _take_row(
+                    code, band, start, sums[stack, first], found[0, first], words, cursor_now
+                )
+                sums[stack, first], found[0, first] = total, k
+                anything |= own_bits
+                continue
             count = count_at(code, start)
             for x in range(columns):
                 if start + x == 0:
@@ -252,6 +289,23 @@ def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any, fou
                 count = next_count(code, count)
     state[0], state[1], state[2] = held, bits, at
     return anything
+
+
+@shared
+def _take_row(code: Any, residuals: Any, start: int, total: int, k: int, words: Any, place: Any) -> Any:
+    """Read the codewords of a row of one band; its accumulator, k, all bits of residuals; then as `take`."""
+    held, bits, at = place
+    count, anything = count_at(code, start), 0
+    for x in range(residuals.size):
+        if start + x == 0:
+            residuals[x], held, bits, at = take(words, held, bits, at, code.depth)
+            continue
+        k = _next_exponent(code, count, total, k)
+        value, held, bits, at = _take_codeword(words, held, bits, at, code, k)
+        residuals[x] = value
+        anything |= value
+        total, count = next_sum(code, count, total, value), next_count(code, count)
+    return total, k, anything, held, bits, at
 
 
 @shared

@@ -15,6 +15,7 @@ from plait.hyperspectral.coders import AdaptiveCode, BitCursor, BlockCode, initi
 from plait.hyperspectral.hybrid import HIGH_ENTROPY_THRESHOLD, HybridCodeArrays, flush_words, word_tables
 from plait.hyperspectral.parameters import BlockAdaptive, HybridCoder, SampleAdaptive, StreamParameters
 from plait.hyperspectral.waves import (
+    code_bands_kernel,
     code_blocks_kernel,
     code_rows_kernel,
     code_small_rows_kernel,
@@ -44,7 +45,7 @@ def pieces(view: memoryview) -> Iterator[memoryview]:
         let_go(view)
 
 
-#: Words that are turned into numbers at a time.
+#: Words that are turned into numbers at a time, beside those that are needed.
 _WINDOW_WORDS = 1 << 18
 
 
@@ -82,6 +83,18 @@ class BodyWriter:
             self._words[at] = (held >> size) & 0xFFFFFFFF
             at += 1
         self._state[:] = held & ((1 << size) - 1), size, at
+
+    def append(self, words: NDArray[np.uint32], held: int, bits: int) -> None:
+        """Append words, and a number of fewer than 32 bits; `take` what is there before."""
+        before, size = int(self._state[0]), int(self._state[1])
+        own = self.room(words.size).words[: words.size]
+        np.right_shift(words, size, out=own)
+        if size and words.size:
+            own[0] |= before << (32 - size)
+            own[1:] |= words[:-1] << (32 - size)
+            before = int(words[-1]) & ((1 << size) - 1)
+        self._state[:] = before, size, words.size
+        self.put(held, bits)
 
     def take(self) -> bytes:
         """The whole words written since the last time."""
@@ -134,7 +147,7 @@ class BodyReader:
         if self._words.size - at < needed and self._next < len(self._body):
             start = self._next - 4 * (self._words.size - at) if at < self._words.size else self._next
             # What is left is read again, and there may be as much as is needed.
-            size = 4 * max(4 * needed, _WINDOW_WORDS)
+            size = 4 * (needed + _WINDOW_WORDS)
             data = self._piece(start, size)
             self._kept += len(data)
             if self._kept > PIECE_BYTES:
@@ -212,8 +225,9 @@ class ResidualCoder(ABC):
     """Codewords of the residuals of an image in coding order; the hybrid ones are read in reverse order.
 
     Residuals of rows from `row` on are (rows, columns, bands); those of rows of bands, from `band` on, which
-    come in turn, (bands, rows, columns). `_stream` is written to or read from. What is read from its end has
-    no `state` to `resume` from.
+    come in turn, (bands, rows, columns). The sample-adaptive coder takes rows where bands come in turn, too:
+    then it keeps the codewords of each, and `finish` writes them all. `_stream` is written to or read from.
+    What is read from its end has no `state` to `resume` from.
     """
 
     _stream: Any
@@ -235,9 +249,9 @@ class ResidualCoder(ABC):
         """Read error limits."""
         return [self._stream.take(bits) for _ in range(count)]
 
-    def finish(self) -> None:
-        """Write what is still open, if anything may be."""
-        return
+    def finish(self) -> Iterator[None]:
+        """Write what is still open, if anything may be; what is written is to be taken at every step."""
+        yield
 
     def state(self, band: int | None) -> NDArray[np.int64]:
         """What reading goes on from, beside the place in the stream; of one band where they come in turn."""
@@ -306,19 +320,45 @@ class _SampleAdaptiveRows(ResidualCoder):
         image, exponent = parameters.image, coder.initial_count_exponent
         self._stream = stream
         self._code = adaptive_constants(parameters, coder)
+        #: Words of the longest codeword.
+        self._longest = -(-(coder.unary_length_limit + image.dynamic_range) // 32)
         sums = {k: initial_sums(image.dynamic_range, exponent, k) for k in range(15)}
         self._sums = np.array([sums[coder.exponent(z)] for z in range(image.bands)], np.int64)
         whole = parameters.order == "bi" and parameters.interleaving_depth >= image.bands
         self._found = np.zeros((1 if whole else image.columns, image.bands), np.int64)
+        self._in_turn = parameters.order == "bsq"
+        #: Words of each band, and the state of its bits.
+        self._words = np.zeros((image.bands, 0), np.uint32)
+        self._states = np.zeros((3, image.bands), np.int64)
 
     def put(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
+        if self._in_turn and band is None:
+            self._put_apart(residuals, row)
+            return
         own, sums = _stacks(residuals, self._sums, band)
-        cursor = self._stream.room(2 * residuals.size)
+        cursor = self._stream.room(self._longest * residuals.size)
         code_rows_kernel(self._code, own, row, sums, cursor, self._found)
+
+    def _put_apart(self, residuals: NDArray[np.int64], row: int) -> None:
+        rows, columns, bands = residuals.shape
+        used = int(self._states[2].max())
+        needed = used + self._longest * rows * columns + 4
+        if self._words.shape[1] < needed:
+            # An odd number of them, so that bands do not meet in the same sets of a cache.
+            words = np.empty((bands, 2 * needed | 1), np.uint32)
+            words[:, :used] = self._words[:, :used]
+            self._words = words
+        code_bands_kernel(self._code, residuals, row, self._sums, self._words, self._states, self._found[0])
+
+    def finish(self) -> Iterator[None]:
+        yield
+        for words, held, bits, count in zip(self._words, *self._states.tolist(), strict=True):
+            self._stream.append(words[:count], held, bits)
+            yield
 
     def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> int:
         own, sums = _stacks(residuals, self._sums, band)
-        cursor = self._stream.window(2 * residuals.size)
+        cursor = self._stream.window(self._longest * residuals.size)
         bits = int(decode_rows_kernel(self._code, own, row, sums, cursor, self._found))
         self._stream.check()
         return bits
@@ -398,9 +438,10 @@ class _BlockAdaptiveRows(ResidualCoder):
             raise BodyEnd(f"the body holds an error limit of more than {bits} bits: it is damaged")
         return found
 
-    def finish(self) -> None:
+    def finish(self) -> Iterator[None]:
         if self._rest.size:
             self._put(np.zeros(self._size - self._rest.size, np.int64))
+        yield
 
     def state(self, band: int | None) -> NDArray[np.int64]:
         return np.concatenate([self._progress[1:], self._rest])
@@ -457,9 +498,10 @@ class _HybridRows(ResidualCoder):
     def get_limits(self, count: int, bits: int) -> list[int]:
         return super().get_limits(count, bits)[::-1]
 
-    def finish(self) -> None:
+    def finish(self) -> Iterator[None]:
         for (words, _), node in zip(flush_words(), self._open, strict=True):
             self._stream.put(int(words[int(node)], 2), len(words[int(node)]))
         for total in self._sums:
             self._stream.put(int(total), self._size)
         self._stream.put(1, 1)
+        yield

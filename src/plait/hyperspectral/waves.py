@@ -24,9 +24,10 @@ from plait.dp.bands.wavefront import (
     Way,
     run_samples,
     skew,
+    skew_bands,
     unskew,
 )
-from plait.hyperspectral.coders import code_blocks, code_rows, decode_blocks, decode_rows
+from plait.hyperspectral.coders import code_bands, code_blocks, code_rows, decode_blocks, decode_rows
 from plait.hyperspectral.header import SUMS
 from plait.hyperspectral.hybrid import code_small_rows, decode_small_rows
 from plait.hyperspectral.parameters import ImageLayout, Predictor
@@ -36,8 +37,10 @@ from plait.lang.lanes import host_lanes
 run_samples_kernel = kernel(run_samples)
 run_abreast_kernel = kernel(run_abreast)
 skew_kernel = kernel(skew)
+skew_bands_kernel = kernel(skew_bands)
 unskew_kernel = kernel(unskew)
 code_rows_kernel = kernel(code_rows)
+code_bands_kernel = kernel(code_bands)
 decode_rows_kernel = kernel(decode_rows)
 code_blocks_kernel = kernel(code_blocks)
 decode_blocks_kernel = kernel(decode_blocks)
@@ -155,31 +158,33 @@ class BandsAbreast:
             predictor.prediction_bands,
         )
         self._bands = -(-image.bands // self._lanes.width) * self._lanes.width
-        nothing = np.zeros((0, self._bands), self._kind)
+        #: Residuals of a run, and those of the one before, which may still be coded.
+        self._rooms = np.zeros((2, 0, self._bands), self._kind)
         past = np.zeros((2, PAST + self._bands), self._kind)
         samples = np.zeros((image.columns + 1, PAST + self._bands), self._kind)
         weights = _weights_of(predictor, 0, image.bands, self._bands, self._kind)
-        self._memory = Abreast(samples, nothing, past, *weights)
+        self._memory = Abreast(samples, self._rooms[0], past, *weights)
 
-    def run(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """Residuals of the next rows, shape (rows, columns, bands)."""
+    def run(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Residuals of the next rows, shape (rows, columns, bands), until the run after the next one."""
         image, before = self._image, self._image.columns + 1
         count = len(rows) * image.columns
-        if len(self._memory.residuals) < count:
+        if self._rooms.shape[1] < count:
             kept = self._memory.samples[:before]
             samples = np.zeros((before + count, kept.shape[1]), self._kind)
             samples[:before] = kept
-            self._memory = self._memory._replace(
-                samples=samples, residuals=np.empty((count, self._bands), self._kind)
-            )
-        samples, residuals = self._memory.samples, self._memory.residuals
+            self._memory = self._memory._replace(samples=samples)
+            self._rooms = np.empty((2, count, self._bands), self._kind)
+        self._rooms = self._rooms[::-1]
+        samples, residuals = self._memory.samples, self._rooms[0]
         own = samples[before : before + count, PAST : PAST + image.bands]
         np.subtract(rows.reshape(count, -1), image.middle, out=own, dtype=self._kind, casting="unsafe")
-        run_abreast_kernel(self._lanes, self._numbers, self._way, self._memory, self._done, count)
+        memory = self._memory._replace(residuals=residuals)
+        run_abreast_kernel(self._lanes, self._numbers, self._way, memory, self._done, count)
         self._done += count
         # The rows before those of the next run; they may overlap.
         samples[:before] = samples[count : count + before].copy()
-        found: NDArray[np.int64] = residuals[:count, : image.bands].astype(np.int64)
+        found: NDArray[Any] = residuals[:count, : image.bands]
         return found.reshape(len(rows), image.columns, image.bands)
 
     def resume(self, row: int, near: NDArray[np.int64], weights: NDArray[np.int64]) -> None:
@@ -235,17 +240,15 @@ class BandWaves:
             predictor.prediction_bands,
         )
         self._waves: list[tuple[int, int, BandMemory]] = []
-        nothing = np.zeros((0, PAST), kind)
-        before = nothing
+        #: What is handed over to a wave: it was taken when the wave hands its own over.
+        self._handed = np.zeros((self._stretch, 1 + max(predictor.prediction_bands, 1)), kind)
         widest = _padded(min(most_bands, image.bands))
         # Nothing is left under way at the end of a run, so all waves share it.
         values = np.zeros((self._stretch + widest) * widest, kind)
         for first in range(0, image.bands, most_bands):
             last = min(first + most_bands, image.bands)
-            after = np.zeros((self._stretch, PAST), kind) if last < image.bands else nothing
             memory = self._memory(predictor, first, last, values)
-            self._waves.append((first, last, memory._replace(before=before, after=after)))
-            before = after
+            self._waves.append((first, last, memory))
         limits = predictor.error_limits
         if limits is not None and limits.update_exponent is None:
             self.set_limits(limits.of_period(0))
@@ -294,17 +297,45 @@ class BandWaves:
         out = values if out is None else out
         for start in range(0, len(values), self._stretch):
             part, to = values[start : start + self._stretch], out[start : start + self._stretch]
-            first, last = self._done, self._done + len(part)
-            for low, high, memory in self._waves:
-                # Numbers that another wave or run has left are no samples.
-                memory.values[:, high - low :] = 0
-                skew_kernel(np.ascontiguousarray(part[:, low:high]), first, memory.values)
-                run_samples_kernel(self._lanes, self._numbers, self._way, memory, first, last)
-                own = to if len(self._waves) == 1 else np.empty((len(to), high - low), to.dtype)
-                unskew_kernel(memory.values, first, own, middle)
-                if own is not to:
-                    to[:, low:high] = own
-            self._done = last
+            for wave in self._waves:
+                skew_kernel(part, self._done, *wave[:2], wave[2].values)
+                self._run(wave, self._done, self._handed, to, middle)
+            self._done += len(part)
+
+    @property
+    def bands(self) -> list[tuple[int, int]]:
+        """The bands of each wave, from the first to before the last."""
+        return [(low, high) for low, high, _ in self._waves]
+
+    def run_bands(self, number: int, values: NDArray[Any], out: NDArray[Any], middle: int) -> None:
+        """Turn all values of a wave, (bands, samples), into its bands of `out`, (samples, bands).
+
+        Waves come one after the other; what they hand over is kept of all samples.
+        """
+        if number == 0:
+            self._handed = np.zeros((len(out), self._handed.shape[1]), self._kind)
+        wave = self._waves[number]
+        for first in range(0, len(out), self._stretch):
+            last = min(first + self._stretch, len(out))
+            skew_bands_kernel(values, first, last, wave[2].values)
+            self._run(wave, first, self._handed[first:last], out[first:last], middle)
+
+    def _run(
+        self,
+        wave: tuple[int, int, BandMemory],
+        first: int,
+        handed: NDArray[Any],
+        out: NDArray[Any],
+        middle: int,
+    ) -> None:
+        """Run a wave over a stretch, from sample `first` on, whose values are laid out."""
+        low, high, memory = wave
+        # Numbers that another wave or run has left are no samples.
+        memory.values[:, high - low :] = 0
+        before, after = handed if low else handed[:0], handed if high < self._image.bands else handed[:0]
+        memory = memory._replace(before=before, after=after)
+        run_samples_kernel(self._lanes, self._numbers, self._way, memory, first, first + len(out))
+        unskew_kernel(memory.values, first, low, high, out, middle)
 
     def _places(self, low: int, high: int, memory: BandMemory) -> tuple[NDArray[Any], NDArray[Any]]:
         """Where the last row of samples is kept, for indexing; shape (columns, bands)."""

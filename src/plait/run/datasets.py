@@ -33,7 +33,7 @@ from plait.formats.datasets import (
     beside,
     rows_of_part,
 )
-from plait.formats.places import status_of
+from plait.formats.places import stamp_of, status_of
 from plait.formats.rearrangements import RowRange
 from plait.run.executor import Executor
 from plait.run.rows import (
@@ -61,12 +61,16 @@ _MOST_PARTS = 16
 
 
 class WorkedPart(NamedTuple):
-    """A part that is written: its files, the rows that it was made from, their totals, and the devices."""
+    """A part that is written: its files, the rows that it was made from, their totals, and the devices.
+
+    `stamps` are those of the files that it was made from, where it stands for rows of files.
+    """
 
     files: tuple[PartFile, ...]
     rows: int
     totals: Any = None
     devices: frozenset[str] = frozenset()
+    stamps: tuple[list[int], ...] = ()
 
 
 class DatasetRun(NamedTuple):
@@ -93,11 +97,19 @@ class DatasetRun(NamedTuple):
         `totals` are empty ones; the rest is as for `plait.run.rows.kept_results`.
         """
 
+        def untouched(index: int, unit: U) -> WorkedPart | None:
+            asked = list(getattr(unit, "stamps", ()))
+            rows = self.checkpoint.get(index) if asked else None
+            told = {} if rows is None else json.loads(rows["part"][0].as_py())
+            now = [asked, self._stamps(told.get("files", ()))]
+            return remade(told) if told.get("stamps") == now and [] not in now[1] else None
+
         def restored(unit: U, rows: pa.RecordBatch) -> Any:
-            told = json.loads(rows["part"][0].as_py())
+            found = remade(json.loads(rows["part"][0].as_py()))
+            return found if all(map(self.output.whole, found.files)) else None
+
+        def remade(told: Mapping[str, Any]) -> WorkedPart:
             files = tuple(PartFile(*file) for file in told["files"])
-            if not all(map(self.output.whole, files)):
-                return None
             found = restored_state(totals, told["totals"])
             return WorkedPart(files, told["rows"], found, frozenset(told["devices"]))
 
@@ -107,6 +119,7 @@ class DatasetRun(NamedTuple):
                 "rows": found.rows,
                 "totals": state_of(found.totals),
                 "devices": sorted(found.devices),
+                "stamps": [found.stamps, self._stamps(found.files)],
             }
             return pa.record_batch({"part": [json.dumps(told)]})
 
@@ -117,10 +130,14 @@ class DatasetRun(NamedTuple):
             restored=restored,
             named=named,
             size=size,
+            untouched=untouched,
         )
         with closing(kept_results(executor, work, units, kept, most=most)) as results:
             for _, found, _ in results:
                 yield found
+
+    def _stamps(self, files: Iterable[Sequence[Any]]) -> list[list[int]]:
+        return [stamp_of(self.output.folder.path(file[0])) for file in files]
 
     def finish(self, files: Sequence[PartFile], summary: Mapping[str, Any] | None) -> None:
         """Say which files are all, and what the run tells of itself."""
@@ -194,21 +211,21 @@ def check_size(path: str | PathLike[str], size: int) -> None:
 class RowPart:
     """Rows of a part of a run, whose first one is number `first`: blocks, or where the rows stand in files.
 
-    `sizes` are the bytes of each file of these rows.
+    `stamps` are those of each file of these rows, see `plait.formats.places.stamp_of`.
     """
 
     number: int
     first: int
     rows: tuple[pa.RecordBatch, ...] | RowRange
-    sizes: tuple[int, ...] = ()
+    stamps: tuple[list[int], ...] = ()
 
     def read(self) -> RowPart:
         """The same with its rows; FormatError if they cannot be read, or the files are others here."""
         if not isinstance(self.rows, RowRange):
             return self
-        for (path, _, _), size in zip(self.rows.parts, self.sizes, strict=True):
-            check_size(path, size)
-        return replace(self, rows=(self.rows.read(),), sizes=())
+        for (path, _, _), stamp in zip(self.rows.parts, self.stamps, strict=True):
+            check_size(path, stamp[0])
+        return replace(self, rows=(self.rows.read(),))
 
     def blocks(self, most: int) -> Iterator[pa.RecordBatch]:
         """Its rows, once they are read, as the blocks of a run of one file."""
@@ -248,7 +265,8 @@ class PartOfRows(Generic[S]):
             totals.merge(found.summary)
             devices |= {found.device} if found.device else set()
             first += block.num_rows
-        return WorkedPart(writer.finish(self.folder), first - part.first, totals, frozenset(devices))
+        files = writer.finish(self.folder)
+        return WorkedPart(files, first - part.first, totals, frozenset(devices), part.stamps)
 
 
 def run_parts(
@@ -330,9 +348,9 @@ def _units(run: RowRun[Any]) -> tuple[int, Iterator[RowPart], int | None]:
     if ranges is None:
         blocks = blocks if asked else min(blocks, _MOST_SENT)
         return blocks, _of_blocks(reader.numbered(), blocks), None
-    sizes = {path: size for path, size, _ in reader.identities}
+    stamps = {path: stamp_of(path) for path, _, _ in reader.identities}
     known = list(ranges)
-    return blocks, _of_ranges(known, sizes), sum(one.rows for one in known)
+    return blocks, _of_ranges(known, stamps), sum(one.rows for one in known)
 
 
 def _of_blocks(numbered: Iterator[tuple[int, pa.RecordBatch]], blocks: int) -> Iterator[RowPart]:
@@ -343,10 +361,10 @@ def _of_blocks(numbered: Iterator[tuple[int, pa.RecordBatch]], blocks: int) -> I
         yield RowPart(number, held[0][0], tuple(block for _, block in held))
 
 
-def _of_ranges(ranges: Iterable[RowRange], sizes: Mapping[str, int]) -> Iterator[RowPart]:
+def _of_ranges(ranges: Iterable[RowRange], stamps: Mapping[str, list[int]]) -> Iterator[RowPart]:
     first = 0
     for number, one in enumerate(ranges):
-        yield RowPart(number, first, one, tuple(sizes[path] for path, _, _ in one.parts))
+        yield RowPart(number, first, one, tuple(stamps[path] for path, _, _ in one.parts))
         first += one.rows
 
 

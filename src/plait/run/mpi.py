@@ -21,15 +21,24 @@ the N strings of an exhaustive enumeration, every rank does its share and the re
 
     total = executor.sum(share)  # on rank 0; None on the others
 
+Where pieces depend on each other, as those of the matrix of one very long pair do, rank 0 leads
+(`MpiExecutor.lead`): it hands out pieces as they become ready. `plait.align.local_best` takes an executor as
+``ranks``, and returns the same alignments on every rank::
+
+    found = local_best(query, target, 200, ranks=executor, device=f"cuda:{executor.local_rank}")
+
 With ``mpirun -n 4 python -m mpi4py program.py`` an error of one rank outside these calls ends all of them.
 """
 
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Generator, Iterable
 from itertools import islice
-from typing import Any, TypeVar
+from queue import SimpleQueue
+from threading import Lock
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +47,10 @@ from plait.errors import TargetUnavailable
 
 B = TypeVar("B")
 R = TypeVar("R")
+T = TypeVar("T")
+
+#: Seconds between looks for a message: to wait inside MPI would take a processor.
+_PAUSE: Final = 0.0005
 
 
 class MpiExecutor:
@@ -93,6 +106,68 @@ class MpiExecutor:
         total = np.empty_like(parts[0]) if self.rank == 0 else None
         self._ranks.Reduce(parts[0], total)
         return total
+
+    def lead(self, function: Callable[[B], R], task: Callable[[Callable[[B], R]], T]) -> T:
+        """The result of ``task(call)``, which runs on rank 0, on all ranks.
+
+        ``call(batch)``, from as many threads as there are ranks, is ``function(batch)`` on a rank that has
+        nothing to do. Batches, results and that of the task are picklable. An error in one rank is raised in
+        all.
+        """
+        if self.rank:
+            followed: T = self._follow(function)
+            return followed
+        idle: SimpleQueue[int] = SimpleQueue()
+        lock, result, error = Lock(), None, None
+        for rank in range(self.size):
+            idle.put(rank)
+
+        def call(batch: B) -> R:
+            rank = idle.get()
+            try:
+                if rank == 0:
+                    return function(batch)
+                with lock:
+                    self._ranks.send((batch, False, None), rank)
+                found, failed = self._message(rank, lock)
+            finally:
+                idle.put(rank)
+            if failed is not None:
+                raise failed
+            return found  # type: ignore[no-any-return]
+
+        try:
+            result = task(call)
+            return result
+        except BaseException as caught:
+            error = caught
+            raise
+        finally:
+            for rank in range(1, self.size):
+                self._ranks.send((result, True, error), rank)
+
+    def _follow(self, function: Callable[[B], R]) -> Any:
+        """Call it for what rank 0 sends; returns the result of the task."""
+        while True:
+            sent, over, error = self._message(0, Lock())
+            if error is not None:
+                raise error
+            if over:
+                return sent
+            found = failed = None
+            try:
+                found = function(sent)
+            except Exception as caught:
+                failed = caught
+            self._ranks.send((found, failed), 0)
+
+    def _message(self, rank: int, lock: Any) -> Any:
+        """What a rank sends next."""
+        while True:
+            with lock:
+                if self._ranks.iprobe(source=rank):
+                    return self._ranks.recv(source=rank)
+            time.sleep(_PAUSE)
 
     def _deal(self, source: Any) -> tuple[Any, int]:
         """The batch of this rank in the next round, and how many ranks have one."""

@@ -48,7 +48,7 @@ class Kept(Generic[U, R]):
     Of rows that are stored encoded, `schema` has those columns that `restored` takes.
     `digest` is `plait.formats.checkpoints.digest_of` what a part holds; a result is kept for nothing else.
     `named` is what a part is called in an error, from its number and itself; `size` its bytes, where they may
-    be many.
+    be many. `untouched` is the result of a part with a number, if it is surely whole without a look at rows.
     """
 
     checkpoint: Checkpoint
@@ -58,6 +58,7 @@ class Kept(Generic[U, R]):
     named: Callable[[int, U], str]
     size: Callable[[U], int] = lambda part: 0
     schema: pa.Schema | None = None
+    untouched: Callable[[int, U], R | None] = lambda index, part: None
 
     def of(self, index: int, part: U, digest: bytes, name: str) -> R | None:
         """The result of a part, if it is kept and whole."""
@@ -80,6 +81,8 @@ def kept_results(
 ) -> Generator[tuple[U, R, bytes], None, None]:
     """Parts, their results and digests, in order; worked on are those alone whose result is not kept.
 
+    Those that are untouched have no digest.
+
     If the work is done elsewhere, it and the parts are picklable. Of a
     `plait.formats.rearrangements.RowRange` there, what it stands for is worked on, and its digest is that of
     the rows that the worker has read. Results from elsewhere are kept by this process, in order. `most` is as
@@ -90,6 +93,9 @@ def kept_results(
 
     def done(numbered: tuple[int, U]) -> tuple[U, R, bytes]:
         index, given = numbered
+        untouched = kept.untouched(index, given)
+        if untouched is not None:
+            return given, untouched, b""
         part: U = _here(given)
         digest = kept.digest(part)
         known = kept.of(index, part, digest, kept.named(index, given))
@@ -143,6 +149,10 @@ def _from_elsewhere(
             if found:
                 result, digest = found[0]
                 yield part, kept.keep(index, result, digest), digest
+                continue
+            untouched = kept.untouched(index, part)
+            if untouched is not None:
+                yield part, untouched, b""
                 continue
             here = _here(part)
             digest = kept.digest(here)

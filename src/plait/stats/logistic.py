@@ -32,67 +32,38 @@ def combine_rows(lanes: Any, x: Any, places: int, factors: Any, row: int, used: 
     """Four weighted sums of rows of a matrix, place by place.
 
     ``out[m, i] = sum(factors[row + m, j] * x[j, i])`` over the rows j that are used, in their order, for m
-    below 4. `places` is a multiple of ``2 * PARTS``, or is worked on as if it were.
+    below 4. `places` is a multiple of `PARTS`, or is worked on as if it were.
     """
     zero = splat(lanes, 0.0)
-    for i in range(0, places, 2 * PARTS):
+    for i in range(0, places, PARTS):
         a, b, c, d = zero, zero, zero, zero
-        e, f, g, h = zero, zero, zero, zero
         for k in range(used.size):
             j = used[k]
-            one, two = load(lanes, x, j, i), load(lanes, x, j, i + PARTS)
-            factor = splat(lanes, factors[row, j])
-            a, e = a + factor * one, e + factor * two
-            factor = splat(lanes, factors[row + 1, j])
-            b, f = b + factor * one, f + factor * two
-            factor = splat(lanes, factors[row + 2, j])
-            c, g = c + factor * one, g + factor * two
-            factor = splat(lanes, factors[row + 3, j])
-            d, h = d + factor * one, h + factor * two
-        _put_four(lanes, out, 0, i, (a, b, c, d))
-        _put_four(lanes, out, 0, i + PARTS, (e, f, g, h))
+            one = load(lanes, x, j, i)
+            a, b = a + splat(lanes, factors[row, j]) * one, b + splat(lanes, factors[row + 1, j]) * one
+            c, d = c + splat(lanes, factors[row + 2, j]) * one, d + splat(lanes, factors[row + 3, j]) * one
+        store(lanes, out, 0, i, a)
+        store(lanes, out, 1, i, b)
+        store(lanes, out, 2, i, c)
+        store(lanes, out, 3, i, d)
 
 
 @shared
-def _four(lanes: Any, rows: Any, row: int, at: int) -> Any:
-    """Groups of four neighbouring rows."""
-    first, second = load(lanes, rows, row, at), load(lanes, rows, row + 1, at)
-    return first, second, load(lanes, rows, row + 2, at), load(lanes, rows, row + 3, at)
-
-
-@shared
-def _put_four(lanes: Any, rows: Any, row: int, at: int, four: Any) -> None:
-    store(lanes, rows, row, at, four[0])
-    store(lanes, rows, row + 1, at, four[1])
-    store(lanes, rows, row + 2, at, four[2])
-    store(lanes, rows, row + 3, at, four[3])
-
-
-@shared
-def _plus(sums: Any, value: Any, four: Any) -> Any:
-    """Four sums, each with one more product."""
-    first, second = sums[0] + value * four[0], sums[1] + value * four[1]
-    return first, second, sums[2] + value * four[2], sums[3] + value * four[3]
-
-
-@shared
-def _add_square(lanes: Any, a: Any, i: int, b: Any, j: int, places: int, sums: Any, place: int) -> None:
-    """Sums of four rows of `a` with four rows of `b`."""
+def _add_column(lanes: Any, a: Any, i: int, b: Any, j: int, places: int, sums: Any, place: int) -> None:
+    """Sums of four rows of `a` with one row of `b`."""
     step = b.shape[0]
-    p = _four(lanes, sums, place, 0)
-    q = _four(lanes, sums, place + step, 0)
-    r = _four(lanes, sums, place + 2 * step, 0)
-    s = _four(lanes, sums, place + 3 * step, 0)
+    p, q = load(lanes, sums, place, 0), load(lanes, sums, place + step, 0)
+    r, s = load(lanes, sums, place + 2 * step, 0), load(lanes, sums, place + 3 * step, 0)
     for k in range(0, places, PARTS):
-        four = _four(lanes, b, j, k)
-        p = _plus(p, load(lanes, a, i, k), four)
-        q = _plus(q, load(lanes, a, i + 1, k), four)
-        r = _plus(r, load(lanes, a, i + 2, k), four)
-        s = _plus(s, load(lanes, a, i + 3, k), four)
-    _put_four(lanes, sums, place, 0, p)
-    _put_four(lanes, sums, place + step, 0, q)
-    _put_four(lanes, sums, place + 2 * step, 0, r)
-    _put_four(lanes, sums, place + 3 * step, 0, s)
+        value = load(lanes, b, j, k)
+        p = p + load(lanes, a, i, k) * value
+        q = q + load(lanes, a, i + 1, k) * value
+        r = r + load(lanes, a, i + 2, k) * value
+        s = s + load(lanes, a, i + 3, k) * value
+    store(lanes, sums, place, 0, p)
+    store(lanes, sums, place + step, 0, q)
+    store(lanes, sums, place + 2 * step, 0, r)
+    store(lanes, sums, place + 3 * step, 0, s)
 
 
 @shared
@@ -102,8 +73,8 @@ def add_products(lanes: Any, a: Any, i: int, b: Any, j: int, places: int, sums: 
     ``sums[(row + m) * len(b) + n]`` grows by the sum of ``a[i + m, k] * b[n, k]`` over the places k, for m
     below 4 and n from `j` on. `places` is a multiple of ``PARTS``.
     """
-    for n in range(j, b.shape[0], SIDE):
-        _add_square(lanes, a, i, b, n, places, sums, row * b.shape[0] + n)
+    for n in range(j, b.shape[0]):
+        _add_column(lanes, a, i, b, n, places, sums, row * b.shape[0] + n)
 
 
 #: Places worked on at a time, so that they stay in the cache of the processor.
@@ -185,6 +156,22 @@ _CURVATURE = 12
 _POWER = 16
 
 
+# Even and odd terms of the series are added up apart: two short chains of operations wait less than one.
+_EVEN_OF_EXP = (1 / 479001600, 1 / 3628800, 1 / 40320, 1 / 720, 1 / 24, 0.5, 1.0)
+_ODD_OF_EXP = (1 / 39916800, 1 / 362880, 1 / 5040, 1 / 120, 1 / 6, 1.0)
+_EVEN_OF_LOG = (1 / 19, 1 / 15, 1 / 11, 1 / 7, 1 / 3)
+_ODD_OF_LOG = (1 / 21, 1 / 17, 1 / 13, 1 / 9, 1 / 5)
+
+
+@shared
+def _polynomial(x: Any, factors: Any) -> Any:
+    """Value at x, the factor of its highest power first."""
+    value = factors[0]
+    for k in range(1, len(factors)):
+        value = value * x + factors[k]
+    return value
+
+
 @shared
 def _powers(terms: Any, m: int, size: int) -> None:
     """exp(-|eta|) in two factors, of which the second is yet to be made a power of two."""
@@ -195,19 +182,8 @@ def _powers(terms: Any, m: int, size: int) -> None:
         shifted = z * _LOG2_E + _TO_EXPONENT
         n = shifted - _TO_EXPONENT
         r = (z - n * _LN_2_HIGH) - n * _LN_2_LOW
-        q = 1.0 / 479001600.0
-        q = q * r + 1.0 / 39916800.0
-        q = q * r + 1.0 / 3628800.0
-        q = q * r + 1.0 / 362880.0
-        q = q * r + 1.0 / 40320.0
-        q = q * r + 1.0 / 5040.0
-        q = q * r + 1.0 / 720.0
-        q = q * r + 1.0 / 120.0
-        q = q * r + 1.0 / 24.0
-        q = q * r + 1.0 / 6.0
-        q = q * r + 0.5
-        q = q * r + 1.0
-        terms[_RESIDUAL + m, k] = q * r + 1.0
+        t = r * r
+        terms[_RESIDUAL + m, k] = _polynomial(t, _ODD_OF_EXP) * r + _polynomial(t, _EVEN_OF_EXP)
         terms[_POWER + m, k] = shifted
 
 
@@ -218,16 +194,8 @@ def _log_one_plus(e: Any) -> Any:
     top = e - 1.0 if high else e
     s = np.divide(top, 3.0 + e if high else 2.0 + e)
     t = s * s
-    q = 1.0 / 21.0
-    q = q * t + 1.0 / 19.0
-    q = q * t + 1.0 / 17.0
-    q = q * t + 1.0 / 15.0
-    q = q * t + 1.0 / 13.0
-    q = q * t + 1.0 / 11.0
-    q = q * t + 1.0 / 9.0
-    q = q * t + 1.0 / 7.0
-    q = q * t + 1.0 / 5.0
-    q = q * t + 1.0 / 3.0
+    u = t * t
+    q = _polynomial(u, _ODD_OF_LOG) * t + _polynomial(u, _EVEN_OF_LOG)
     small = 2.0 * s + 2.0 * s * t * q
     return small + 0.6931471805599453 if high else small
 

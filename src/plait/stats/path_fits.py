@@ -36,7 +36,9 @@ from plait.stats.logistic import (
     minimise_kernel,
 )
 from plait.stats.rows import (
+    ALL_ROWS,
     LANES,
+    Pilot,
     RowDraws,
     RowSample,
     StandardRows,
@@ -293,6 +295,17 @@ def _descend(
         if longest <= _CLOSE or alike == _SAMPLE_AWAY:
             break
     return point, state
+
+
+def pilot_of(sample: RowSample, ridge: float) -> Pilot:
+    """A rough model of all rows, without a LASSO penalty, from a sample of them."""
+    width = len(sample.x)
+    free = np.where(sample.x.any(axis=1), 0.0, np.inf)
+    spec = PathSpec(ALL_ROWS, NO_ROWS, free, np.zeros(1), ridge, np.zeros(width))
+    (fit,) = SampleSolver(sample)([spec])
+    pilot = Pilot(fit.coefficients[0])
+    surprise = np.average(pilot.surprises(sample.x, sample.y), weights=sample.weights)
+    return pilot._replace(surprise=max(float(surprise), _CLOSE))
 
 
 #: Rules by which one lambda of the path is chosen.

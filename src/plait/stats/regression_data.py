@@ -18,7 +18,15 @@ from plait.errors import InvalidInput
 from plait.formats.checkpoints import KeptSteps
 from plait.run.executor import Executor
 from plait.stats.design_file import DesignFile
-from plait.stats.path_fits import NO_ROWS, AdaptiveLassoSettings, FitProgress, LogisticFits, PathFit, PathSpec
+from plait.stats.path_fits import (
+    NO_ROWS,
+    AdaptiveLassoSettings,
+    FitProgress,
+    LogisticFits,
+    PathFit,
+    PathSpec,
+    pilot_of,
+)
 from plait.stats.rows import ALL_ROWS, Moments, RowDraws, StandardRows, draw_sample, find_moments
 
 #: A predictor of which less than this share of the variance is left, given those before it, depends on them.
@@ -187,7 +195,7 @@ def prepare_regression(
     progress: Callable[[FitProgress], None],
     kept: KeptSteps | None = None,
 ) -> RegressionData:
-    """Read the design three times: for its means, its covariances, and a sample.
+    """Read the design: for its means, its covariances, a sample and, with a pilot model, a better one.
 
     InvalidInput if there are no rows, all of them have the same outcome, or no predictor varies.
     """
@@ -209,9 +217,14 @@ def prepare_regression(
     own = collinearity.kept
     rows = StandardRows(design, own, moments.mean[own], 1.0 / moments.sd[own])
     draws = RowDraws(settings.seed, settings.folds, settings.halves)
-    sample, counts = draw_sample(
-        rows, draws, executor, lambda done: progress(FitProgress("drawing a sample", done, n))
-    )
+
+    def told(done: int) -> None:
+        progress(FitProgress("drawing a sample", done, n))
+
+    sample, counts = draw_sample(rows, draws, executor, told)
+    if sample.numbers.size < n:
+        pilot = pilot_of(sample, settings.ridge)
+        sample, counts = draw_sample(rows, draws, executor, told, pilot)
     fits = LogisticFits(
         rows=rows,
         draws=draws,

@@ -5,8 +5,9 @@ rows. Sums are equal bit for bit however the work is split: rows are cut into pi
 these give is added in a binary tree over their numbers, and a batch of neighbouring pieces, as many as a
 power of two, adds up its part of the tree.
 
-Models are fitted roughly on a weighted sample first. Rows far from the mean are drawn with higher probability
-and weigh less, so that predictors that are 0 in nearly all rows are in it as well as others. What the final
+Models are fitted roughly on a weighted sample first. Rows far from the mean, of the rarer outcome, or with an
+outcome that a pilot model did not expect are drawn with higher probability and weigh less: they are what
+coefficients depend on (local case-control sampling: Fithian and Hastie, Ann. Stat. 42, 2014). What the final
 coefficients are does not depend on the sample.
 """
 
@@ -361,6 +362,9 @@ class StandardRows:
 _LEAST: Final = 1 << 17
 _PER_COEFFICIENT: Final = 4096
 _MOST_VALUES: Final = 1 << 24
+#: Scores of a pilot model beyond, in powers of two, are as good as certain.
+_CERTAIN: Final = 40.0
+_LOG2_E: Final = 1.4426950408889634
 
 
 def sample_size(width: int) -> int:
@@ -397,11 +401,33 @@ class _Drawn(NamedTuple):
     counts: NDArray[np.int64]
 
 
+#: Share of a sample that is drawn without the pilot.
+_EVEN: Final = 0.5
+
+
+class Pilot(NamedTuple):
+    """A model of all rows (width,), and the mean over them of how far an outcome is from its probability."""
+
+    coefficients: NDArray[np.float64]
+    surprise: float = 1.0
+
+    def surprises(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How far each outcome is from its probability, of which the odds are rounded to a power of two."""
+        # Nothing that another processor or library could round differently.
+        score = np.zeros(y.size)
+        for factor, row in zip(self.coefficients.tolist(), x, strict=True):
+            score += factor * row
+        powers = np.rint(np.clip(score * _LOG2_E, -_CERTAIN, _CERTAIN)).astype(np.int32)
+        odds = np.ldexp(1.0, powers)
+        return np.abs(y - odds / (1.0 + odds))
+
+
 @dataclass(frozen=True, slots=True)
 class _Drawer:
     rows: StandardRows
     draws: RowDraws
     share: float
+    pilot: Pilot | None
 
     def __call__(self, span: tuple[int, int]) -> _Drawn:
         size = self.rows.piece_rows
@@ -424,18 +450,28 @@ class _Drawer:
         distance = np.zeros(size)
         for row in x[1 : 1 + self.rows.kept.size, :size]:
             distance += row * row
-        chance = np.minimum(self.share * 0.5 * (1.0 + distance / max(self.rows.kept.size, 1)), 1.0)
+        reach = 0.5 * (1.0 + distance / max(self.rows.kept.size, 1))
+        event = self.rows.design.events / self.rows.rows
+        chance = reach * np.where(y[:size] > 0, 0.5 / event, 0.5 / (1.0 - event))
+        if self.pilot is not None:
+            surprise = self.pilot.surprises(x, y)[:size] / self.pilot.surprise
+            chance = _EVEN * chance + (1.0 - _EVEN) * surprise * np.sqrt(reach)
+        chance = np.minimum(self.share * chance, 1.0)
         drawn = random_words(numbers, self.draws.seed, SAMPLE_STREAM) * 2.0**-64 < chance
         return _Drawn(x[:, :size][:, drawn], y[:size][drawn], 1.0 / chance[drawn], numbers[drawn], counts)
 
 
 def draw_sample(
-    rows: StandardRows, draws: RowDraws, executor: Executor, told: Callable[[int], None]
+    rows: StandardRows,
+    draws: RowDraws,
+    executor: Executor,
+    told: Callable[[int], None],
+    pilot: Pilot | None = None,
 ) -> tuple[RowSample, NDArray[np.int64]]:
     """Draw the sample; and rows and events of each kind among all rows, int64 (kinds, 2)."""
     total = rows.rows
     size = batch_rows(total, rows.piece_rows)
-    drawer = _Drawer(rows, draws, sample_size(rows.width) / total)
+    drawer = _Drawer(rows, draws, sample_size(rows.width) / total, pilot)
     spans = ((at, min(at + size, total)) for at in range(0, total, size))
     counts = np.zeros((draws.kinds, 2), np.int64)
     parts: list[_Drawn] = []

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import often
 from support.mapping_truth import all_loci, edit_distances, four_phase_matches, reverse_complement
 
 from plait import mapping
@@ -88,7 +89,7 @@ def check(reads, contigs, errors, *, edits=True, index=None):
 
 
 @pytest.mark.parametrize("edits", [True, False])
-@pytest.mark.parametrize("errors", [0, 1, 3, 5])
+@pytest.mark.parametrize("errors", often(2, [3, 0, 1, 5]))
 def test_all_loci_of_reads_from_everywhere(errors, edits):
     rng = np.random.default_rng(10 * errors + edits)
     contigs = {f"c{k}": drawn(rng, int(rng.integers(70, 500))) for k in range(4)}
@@ -183,6 +184,7 @@ def test_many_short_contigs():
         assert (name, contig, strand, len(text) if strand == "-" else 32, 0) in found
 
 
+@pytest.mark.slow
 def test_a_million_hits():
     """No limit but one that is asked for, and then the number is told."""
     contigs = {"a": "A" * 1_000_500, "b": "ACGTTGCATG" * 30}
@@ -274,7 +276,7 @@ def many_exact():
     return reads, contigs
 
 
-@pytest.mark.parametrize("u", [4, 9, 13])
+@pytest.mark.parametrize("u", often(1, [4, 9, 13]))
 def test_reads_without_errors_take_a_shorter_way(many_exact, u, monkeypatch):
     """It gives what the way of all reads gives, in the same order, and brute force."""
     reads, contigs = many_exact

@@ -73,7 +73,7 @@ def _banded(read, window):
     [
         (interpreted(check_kernel), lanes_of(1)),
         pytest.param(check_kernel, lanes_of(1), marks=pytest.mark.slow),
-        (check_kernel, host_lanes()),
+        pytest.param(check_kernel, host_lanes(), marks=pytest.mark.slow),
     ],
 )
 def test_pairs_of_any_length_in_lanes_of_any_width(kernel, lanes, seed):

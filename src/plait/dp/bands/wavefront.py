@@ -58,9 +58,9 @@ class BandMemory(NamedTuple):
     `places` (1, columns + lanes of a group): column of a sample counted
     backwards, ``-k`` modulo the columns for k = 0, 1, ...
 
-    `before` and `after` (samples of a stretch, `PAST`): what the wave before hands over, and what this one
-    does; in place m the difference of the m-th last band, in place 0 what stands for the sample of the last
-    one. No rows where there is no other wave.
+    `before` and `after` (samples of a stretch, 1 + bands that are predicted from, at least 2): what the wave
+    before hands over, and what this one does; in place m the difference of the m-th last band, in place 0
+    what stands for the sample of the last one. No rows where there is no other wave. They may be one array.
     """
 
     values: Any
@@ -277,9 +277,9 @@ def _first_sample(p: Any, way: Any, memory: Any, rows: Any, band: int, has_befor
 
 
 @shared
-def _receive(memory: Any, step: int, first: int, last: int) -> None:
-    """What the bands before have for one step, into the lanes before the first."""
-    for m in range(1, 16):
+def _receive(most: int, memory: Any, step: int, first: int, last: int) -> None:
+    """What so many bands before have for one step, into the lanes before the first."""
+    for m in range(1, most + 1):
         t = step + m
         if first <= t < last:
             memory.past[step & 15, 16 - m] = memory.before[t - first, m]
@@ -288,10 +288,10 @@ def _receive(memory: Any, step: int, first: int, last: int) -> None:
 
 
 @shared
-def _hand_over(memory: Any, step: int, first: int, last: int) -> None:
-    """What the last bands have after one step."""
+def _hand_over(most: int, memory: Any, step: int, first: int, last: int) -> None:
+    """What so many of the last bands have after one step."""
     bands = memory.values.shape[1]
-    for m in range(1, 16):
+    for m in range(1, most + 1):
         t = step - (bands - m)
         if first <= t < last:
             memory.after[t - first, m] = memory.past[step & 15, 16 + bands - m]
@@ -300,18 +300,25 @@ def _hand_over(memory: Any, step: int, first: int, last: int) -> None:
 
 
 @shared
+def _back(at: int, by: int, rows: int) -> int:
+    """A row so far back, where the last one comes before the first; without the division of a remainder."""
+    return at - by if at >= by else at - by + rows
+
+
+@shared
 def _run_step(lanes: Any, p: Any, numbers: Any, way: Any, memory: Any, step: int, low: int, high: int) -> Any:
     """One step of the bands from `low` to before `high`; returns the rows of the step."""
     columns = numbers.columns
     rows = memory.near.shape[0]
+    at = step % rows
     ring = (
         step % memory.values.shape[0],
-        step % rows,
-        (step - 1) % rows,
-        (step - 2) % rows,
-        (step - columns) % rows,
-        (step - columns + 1) % rows,
-        (step - columns - 1) % rows,
+        at,
+        _back(at, 1, rows),
+        _back(at, 2, rows),
+        _back(at, columns, rows),
+        _back(at, columns - 1, rows),
+        _back(at, columns + 1, rows),
         step,
     )
     group = low // lanes.width * lanes.width
@@ -341,47 +348,57 @@ def run_samples(lanes: Any, numbers: Any, way: Any, memory: Any, first: int, las
     """
     p = of_lanes(numbers, lanes)
     bands = memory.values.shape[1]
-    receives = memory.before.shape[0] > 0
+    receives, most = memory.before.shape[0] > 0, max(way.before, 1)
     if receives:
         for step in range(first - 15, first):
-            _receive(memory, step, first, last)
+            _receive(most, memory, step, first, last)
     for step in range(first, last + bands - 1):
         if receives:
-            _receive(memory, step, first, last)
+            _receive(most, memory, step, first, last)
         low = max(0, step - last + 1)
         high = min(bands, step - max(first, 1) + 1)
         rows = _run_step(lanes, p, numbers, way, memory, step, low, high)
         if first == 0 and step < bands:
             _first_sample(numbers, way, memory, rows, step, step > 0 or receives)
         if memory.after.shape[0]:
-            _hand_over(memory, step, first, last)
+            _hand_over(most, memory, step, first, last)
 
 
 @shared
-def skew(samples: Any, first: int, values: Any) -> None:
-    """Lay a run of samples, int64 (samples, bands), out by steps in `values`, see `BandMemory`.
+def skew(samples: Any, first: int, low: int, high: int, values: Any) -> None:
+    """Lay the bands `low` to before `high` of samples out by steps in `values`, see `BandMemory`.
 
-    `first` is the number of the first of them in their bands.
+    `samples` are int64, (samples, bands); `first` is the number of the first of them in their bands.
     """
     for k in range(samples.shape[0]):
         row = (first + k) % values.shape[0]
         # Where the memory begins again.
-        turn = min(values.shape[0] - row, samples.shape[1])
+        turn = min(values.shape[0] - row, high - low)
         for z in range(turn):
-            store(OneLane(1), values, row + z, z, load(OneLane(1), samples, k, z))
+            store(OneLane(1), values, row + z, z, load(OneLane(1), samples, k, low + z))
         row -= values.shape[0]
-        for z in range(turn, samples.shape[1]):
-            store(OneLane(1), values, row + z, z, load(OneLane(1), samples, k, z))
+        for z in range(turn, high - low):
+            store(OneLane(1), values, row + z, z, load(OneLane(1), samples, k, low + z))
 
 
 @shared
-def unskew(values: Any, first: int, samples: Any, middle: int) -> None:
-    """The inverse of `skew`, with `middle` added: `samples`, integers, are written."""
+def skew_bands(residuals: Any, first: int, last: int, values: Any) -> None:
+    """As `skew`, of the samples `first` to before `last` of all bands, (bands, samples)."""
+    bands = residuals.shape[0]
+    for step in range(first, last + bands - 1):
+        row = step % values.shape[0]
+        for z in range(max(0, step - last + 1), min(bands, step - first + 1)):
+            store(OneLane(1), values, row, z, load(OneLane(1), residuals, z, step - z))
+
+
+@shared
+def unskew(values: Any, first: int, low: int, high: int, samples: Any, middle: int) -> None:
+    """The inverse of `skew`, with `middle` added: bands of `samples`, integers, are written."""
     for k in range(samples.shape[0]):
         row = (first + k) % values.shape[0]
-        turn = min(values.shape[0] - row, samples.shape[1])
+        turn = min(values.shape[0] - row, high - low)
         for z in range(turn):
-            store(OneLane(1), samples, k, z, load(OneLane(1), values, row + z, z) + middle)
+            store(OneLane(1), samples, k, low + z, load(OneLane(1), values, row + z, z) + middle)
         row -= values.shape[0]
-        for z in range(turn, samples.shape[1]):
-            store(OneLane(1), samples, k, z, load(OneLane(1), values, row + z, z) + middle)
+        for z in range(turn, high - low):
+            store(OneLane(1), samples, k, low + z, load(OneLane(1), values, row + z, z) + middle)

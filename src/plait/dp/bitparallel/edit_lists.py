@@ -29,7 +29,18 @@ from plait.dp.bitparallel.recurrences import EditColumns, column
 from plait.dp.pairs.lists import PairResults, lane_rows, offer, read_only, shares
 from plait.dp.pairs.traceback import close_at_border
 from plait.lang.compile import bound, kernel, shared
-from plait.lang.lanes import equal, greater, host_lanes, load, select, splat, store, widen, width_of
+from plait.lang.lanes import (
+    equal,
+    greater,
+    host_lanes,
+    load,
+    population,
+    select,
+    splat,
+    store,
+    widen,
+    width_of,
+)
 
 #: Residues of sequences of single pairs for which memory is kept, and most kinds of such memory.
 KEPT_SIZES: Final = (1 << 10, 1 << 12, 1 << 14)
@@ -39,6 +50,8 @@ _MOST_WORDS: Final = 1 << 17
 #: Blocks of rows of pairs side by side that are not worth a limit, and columns after which it is looked at.
 _UNLIMITED: Final = 4
 _LOOK: Final = 1024
+#: More than any distance.
+_FAR: Final = 1 << 40
 
 
 class GroupWords(NamedTuple):
@@ -105,13 +118,31 @@ def _begin_block(lanes: Any, task: Any, memory: Any, b: int) -> Any:
 
 
 @shared
-def _begin_lanes(lanes: Any, task: Any, memory: Any, blocks: int, begun: Any) -> None:
-    """Let some lanes begin with the column at hand."""
+def _rows_above(lanes: Any, memory: Any, zero: Any, blocks: int) -> Any:
+    """Rows of the first blocks that begin with a step down."""
+    rows = zero
     for b in range(blocks):
+        rows = rows + load(lanes, memory.counts, b, 0)
+    return rows
+
+
+@shared
+def _begin_lanes(lanes: Any, task: Any, memory: Any, blocks: Any, j: int, found: Any) -> Any:
+    """Let some lanes begin with column j; what is known of all lanes, see `_sweep_group`, then.
+
+    `blocks` are those that have been reached, and all.
+    """
+    value, least, where = found
+    number = splat(lanes, j)
+    begun = equal(load(lanes, memory.lanes, 0, 0), number)
+    for b in range(blocks[0]):
         up = load(lanes, memory.state, 2 * b, 0)
         down = load(lanes, memory.state, 2 * b + 1, 0)
         store(lanes, memory.state, 2 * b, 0, select(begun, _begin_block(lanes, task, memory, b), up))
         store(lanes, memory.state, 2 * b + 1, 0, select(begun, up - up, down))
+    value = select(begun, _rows_above(lanes, memory, number - number, blocks[0]), value)
+    least = select(begun, _rows_above(lanes, memory, number - number, blocks[1]), least)
+    return value, least, select(begun, splat(lanes, j - 1), where)
 
 
 @shared
@@ -167,50 +198,98 @@ def _beyond(memory: Any, blocks: Any, j: int, columns: int, limit: int) -> int:
 
 
 @shared
-def _sweep_group(lanes: Any, task: Any, memory: Any, size: Any, band: Any, limit: int, keep: bool) -> int:
-    """Visit the diagonals of a band, column by column; ``memory.lanes`` gets what is found.
-
-    `size` is blocks, columns, and the block from which on all rows exist; `band` lowest and highest diagonal.
-    Returns 0, or a larger limit if the one that is given, and not 0, is passed on the way.
-    """
-    p = EditColumns(splat(lanes, 1), splat(lanes, 63), splat(lanes, -1))
-    zero = p.unit - p.unit
-    for b in range(size[0]):
-        store(lanes, memory.state, 2 * b, 0, _begin_block(lanes, task, memory, b))
-        store(lanes, memory.state, 2 * b + 1, 0, zero)
-    starts = load(lanes, memory.lanes, 0, 0)
+def _begin_blocks(lanes: Any, task: Any, memory: Any, blocks: int) -> int:
+    """Set the state left of all columns; returns the last column with which a pair begins."""
+    for b in range(blocks):
+        begun = _begin_block(lanes, task, memory, b)
+        store(lanes, memory.state, 2 * b, 0, begun)
+        store(lanes, memory.state, 2 * b + 1, 0, begun - begun)
     latest = 0
     for lane in range(memory.pairs.size):
         latest = max(latest, memory.lanes[0, lane])
-    total, value, least, where = zero, zero, zero, zero
+    return int(latest)
+
+
+@shared
+def _lowest(memory: Any) -> int:
+    """The least of the distances of all lanes below the last block."""
+    least = memory.lanes[1, 0]
+    for lane in range(1, memory.pairs.size):
+        least = min(least, memory.lanes[1, lane])
+    return int(least)
+
+
+@shared
+def _blocks_within(lanes: Any, task: Any, memory: Any, reached: int, fewest: int, most: int, cut: int) -> Any:
+    """Leave blocks, but for the fewest, in which all distances are above `cut`.
+
+    Returns how many there are, and how many of `most` the next column has.
+    """
+    fewest = min(fewest, most)
+    below = _lowest(memory)
+    while reached > fewest and below > cut + 64:
+        reached -= 1
+        up, down = 2 * reached, 2 * reached + 1
+        for lane in range(memory.pairs.size):
+            steps = population(memory.state[up, lane]) - population(memory.state[down, lane])
+            memory.lanes[1, lane] -= steps
+        begun = _begin_block(lanes, task, memory, reached)
+        store(lanes, memory.state, up, 0, begun)
+        store(lanes, memory.state, down, 0, begun - begun)
+        below = _lowest(memory)
+    return reached, min(most, max(fewest, reached + 1 if below <= cut else reached))
+
+
+@shared
+def _sweep_group(
+    lanes: Any, task: Any, memory: Any, size: Any, band: Any, limit: int, cut: int, keep: bool
+) -> int:
+    """Visit the diagonals of a band, column by column; ``memory.lanes`` gets what is found.
+
+    `size` is blocks, columns, and the block from which on all rows exist; `band` lowest and highest diagonal.
+    Returns 0, or a larger limit if the one that is given, and not 0, is passed on the way. Where both ends of
+    the targets are free, blocks are left in which all distances are above `cut`, unless that is less than 0
+    (Ukkonen, J Algorithms 6:132, 1985); what is found is true up to it, and else larger.
+    """
+    p = EditColumns(splat(lanes, 1), splat(lanes, 63), splat(lanes, -1))
+    zero = p.unit - p.unit
+    latest = _begin_blocks(lanes, task, memory, size[0])
+    far = splat(lanes, _FAR)
+    # A pair that has not begun lets blocks neither be left nor come.
+    value = far if cut >= 0 else zero
+    least, where = zero, zero
+    store(lanes, memory.lanes, 1, 0, value)
     reached, used = 0, 0
     for j in range(size[1]):
         blocks = (max(0, (j - band[1]) // 64), min(size[0], (j - band[0]) // 64 + 1), size[2])
+        if cut >= 0:
+            # Where pairs begin, all rows that are within.
+            fewest = size[2] + cut // 64 + 1 if j <= latest else 1
+            reached, coming = _blocks_within(lanes, task, memory, reached, fewest, size[0], cut)
+            value = load(lanes, memory.lanes, 1, 0)
+            blocks = (0, coming, size[2])
         while reached < blocks[1]:
-            rows = load(lanes, memory.counts, reached, 0)
-            total = total + rows
-            value = value + rows
+            value = value + load(lanes, memory.counts, reached, 0)
             reached += 1
-        number = splat(lanes, j)
         if j <= latest:
-            begun = equal(starts, number)
-            _begin_lanes(lanes, task, memory, reached, begun)
-            value = select(begun, total, value)
-            least = select(begun, total, least)
-            where = select(begun, number - p.unit, where)
+            found = value, least, where
+            value, least, where = _begin_lanes(lanes, task, memory, (reached, size[0]), j, found)
         if keep:
             memory.offsets[j] = used - 2 * blocks[0]
         letters = spread(task.kind, p, widen(zero, load(lanes, memory.letters, j, 0)))
         value = value + _visit_column(lanes, p, task, memory, letters, blocks, keep, used)
         used += 2 * (blocks[1] - blocks[0])
-        better = greater(least, value)
-        least = select(better, value, least)
-        where = select(better, number, where)
+        last = value if reached == size[0] or cut < 0 else far
+        better = greater(least, last)
+        least = select(better, last, least)
+        where = select(better, splat(lanes, j), where)
         store(lanes, memory.lanes, 1, 0, value)
         if limit and j % _LOOK == _LOOK - 1 and j < size[1] - _LOOK:
             worst = _beyond(memory, blocks, j, size[1], limit)
             if worst:
                 return worst
+    if cut >= 0 and reached < size[0]:
+        store(lanes, memory.lanes, 1, 0, far)
     store(lanes, memory.lanes, 2, 0, least)
     store(lanes, memory.lanes, 3, 0, where)
     return 0
@@ -277,15 +356,20 @@ def _find_group(lanes: Any, task: Any, memory: Any, keep: bool) -> Any:
     size = (blocks, columns, blocks - fewest // 64)
     _fill_group(task, memory, size[0], columns)
     loose = free.query_start or free.target_start or free.query_end or free.target_end
+    within = free.target_start and free.target_end and not (free.query_start or free.query_end or keep)
+    within = within and size[0] > _UNLIMITED
+    if within:
+        most, apart = min(most, rows), max(rows // 16 - 64, 0)
     most = max(most, apart)
-    limit = most if loose or size[0] <= _UNLIMITED else min(apart + 64, most)
+    limit = min(apart + 64, most) if within or not (loose or size[0] <= _UNLIMITED) else most
     again = 1
     while again:
         band = _band_of(task, memory, size, limit)
-        again = _sweep_group(lanes, task, memory, size, band, limit if limit < most else 0, keep)
+        passed = 0 if within or limit >= most else limit
+        again = _sweep_group(lanes, task, memory, size, band, passed, limit if within else -1, keep)
         for lane in range(memory.pairs.size):
-            if limit < most and memory.lanes[1, lane] > limit:
-                again = max(again, 2 * limit)
+            if limit < most and memory.lanes[2 if within else 1, lane] > limit:
+                again = max(again, most if within else 2 * limit)
         if again:
             limit = min(max(again, limit + 64), most)
     return size

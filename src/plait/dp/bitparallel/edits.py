@@ -58,16 +58,47 @@ class EditScale(NamedTuple):
     unit: int
 
 
+#: Codes that are numbered together.
+_NUMBERED: Final = 1 << 12
+
+
+@shared
+def _number_four(codes: Any, place: Any, numbers: Any) -> bool:
+    """Number codes by the four that have numbers; False if there is another one."""
+    own = (np.uint8(0), np.uint8(0), np.uint8(0), np.uint8(0))
+    for code in range(256):
+        x = np.uint8(code)
+        number = place[code]
+        own = (
+            x if number == 0 else own[0],
+            x if number == 1 else own[1],
+            x if number == 2 else own[2],
+            x if number == 3 else own[3],
+        )
+    other = np.uint8(0)
+    for k in range(codes.size):
+        x = codes[k]
+        low = np.uint8(np.uint8(x == own[1]) | np.uint8(x == own[3]))
+        high = np.uint8(np.uint8(x == own[2]) | np.uint8(x == own[3]))
+        numbers[k] = np.uint8(low + high + high)
+        other = np.uint8(other | np.uint8(np.uint8(low | high | np.uint8(x == own[0])) == 0))
+    return bool(other == 0)
+
+
 @shared
 def number_codes(codes: Any, place: Any, count: int, numbers: Any) -> int:
     """Number codes as they come, from `count` on; `place`, int16 (256,), is -1 for those without a number."""
-    for k in range(codes.size):
-        number = int(place[codes[k]])
-        if number < 0:
-            number = count
-            place[codes[k]] = number
-            count += 1
-        numbers[k] = number
+    for first in range(0, codes.size, _NUMBERED):
+        last = min(first + _NUMBERED, codes.size)
+        if count == 4 and _number_four(codes[first:last], place, numbers[first:last]):
+            continue
+        for k in range(first, last):
+            number = int(place[codes[k]])
+            if number < 0:
+                number = count
+                place[codes[k]] = number
+                count += 1
+            numbers[k] = number
     return count
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
 from itertools import count
 from math import cbrt
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ from plait.dp.pairs.tiles import (
     Grid,
     KeptTiles,
     LongPair,
+    ManyTiles,
     Sweep,
     Tile,
     TileSteps,
@@ -32,6 +35,8 @@ from plait.dp.pairs.tiles import (
 from plait.dp.pairs.traceback import DONE
 from plait.errors import Unsupported
 from plait.lang.compile import kernel, shared
+
+R = TypeVar("R")
 
 #: Tiles of which the best values are kept have a multiple of so many rows, and so many columns or more. To
 #: keep a value of an edge takes the time in which so many cells are swept.
@@ -49,13 +54,27 @@ _BARRED_CELLS: Final = 1 << 24
 _LARGEST: Final = 1 << 29
 
 
+class Ranks(Protocol):
+    """Several processes, as `plait.run.mpi.MpiExecutor` has them."""
+
+    @property
+    def size(self) -> int:
+        """How many."""
+        ...
+
+    def lead(self, function: Callable[[Any], Any], task: Callable[[Callable[[Any], Any]], R]) -> R:
+        """The result of ``task(call)``; ``call(batch)`` is ``function(batch)`` in a process that is idle."""
+        ...
+
+
 class KBest(NamedTuple):
     """A pair, of local alignment and none empty, and which of its alignments are asked for.
 
     The `most` best of those that score `least` or more. `apart`: an alignment counts if no better one ends
     less than so many rows and less than so many columns away; of equal scores the end with the earlier column
     comes first, then the one with the earlier row. 0: the best alignment, then the best of those that align
-    no pair of residues that one before has aligned, and so on. `wide` is `wide_setup`'s.
+    no pair of residues that one before has aligned, and so on. `wide` is `wide_setup`'s. `ranks`, if any, are
+    processes that all have this task and share its matrix.
     """
 
     pair: LongPair
@@ -63,6 +82,7 @@ class KBest(NamedTuple):
     most: int
     least: int
     apart: int
+    ranks: Ranks | None = None
 
 
 class BestPath(NamedTuple):
@@ -187,6 +207,8 @@ class CpuTiles:
 
 def _swept(pair: LongPair, steps: TileSteps, tile: Tile, edges: Edges, corner: int, wanted: int) -> Sweep:
     """A region whose tiles have their best values, and their edges kept."""
+    if isinstance(steps.many, _RankTiles) and tile.cells < _SHARED_CELLS:
+        steps = steps._replace(many=steps.many.alone)
     if steps.many is None or not steps.many.serves(pair, tile):
         steps = steps._replace(many=CpuTiles(steps))
     sweep = Sweep(pair, steps, tile, edges, corner, pair.checkpoint_limit, True, wanted)
@@ -469,9 +491,80 @@ def aligned_pairs(path: BestPath) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     return (path.row + rows - rows[-1])[paired], (path.column + columns - columns[-1])[paired]
 
 
+#: What visits are cut into for each rank, across; while the first ones are swept, ranks wait.
+_VISITS_A_RANK: Final = 4
+#: Cells of a region that is shared out, at least: a tenth of a second of one processor.
+_SHARED_CELLS: Final = 1 << 28
+
+#: Where tiles begin, edges, corner, whether edges are to be kept, and ``watched`` of a visit.
+_Piece = tuple[NDArray[np.int64], NDArray[np.int64], Edges, int, bool, bool]
+#: Best values, edges and kept edges behind it.
+_Swept = tuple[NDArray[np.int64], Edges, Checkpoints | None]
+
+
+def _sweep_piece(pair: LongPair, many: ManyTiles, piece: _Piece) -> _Swept:
+    """Sweep a visit of another process."""
+    rows, columns, edges, corner, keeps, watched = piece
+    kept = None
+    if keeps:
+        shape = (rows.size - 1, edges.row_h.size, 2), (columns.size - 1, edges.column_h.size, 2)
+        kept = Checkpoints(np.empty(shape[0], np.int32), np.empty(shape[1], np.int32))
+    copies: list[Future[None]] = []
+    values = many.sweep(pair, Visit(rows, columns, edges, corner, kept, watched, copies, None, None))
+    for copy in copies:
+        copy.result()
+    return values, edges, kept
+
+
+class _RankTiles:
+    """`plait.dp.pairs.tiles.ManyTiles` on several processes, each with its own and a visit at a time.
+
+    `alone` is what one process has for a region that is not worth sharing.
+    """
+
+    def __init__(
+        self, own: ManyTiles, alone: ManyTiles | None, visits: int, call: Callable[[_Piece], _Swept]
+    ) -> None:
+        self.own, self.alone, self.visits, self._call = own, alone, visits, call
+
+    def serves(self, pair: LongPair, region: Tile) -> bool:
+        """As in each of them."""
+        return self.own.serves(pair, region)
+
+    def grid(self, region: Tile, checkpoint_limit: int, wanted: int) -> Grid:
+        """Cut as in each of them, in visits enough for all."""
+        grid = self.own.grid(region, checkpoint_limit, wanted)
+        parts = _VISITS_A_RANK * self.visits
+        if grid.visit_columns.size > parts:
+            return grid
+        tiles = grid.columns.size - 1
+        return grid._replace(visit_columns=np.unique(np.arange(parts + 1, dtype=np.int64) * tiles // parts))
+
+    def sweep(self, pair: LongPair, visit: Visit) -> NDArray[np.int64]:
+        """Sweep tiles in a process that is idle."""
+        edges, kept = Edges(*(np.ascontiguousarray(edge) for edge in visit.edges)), visit.kept
+        piece = visit.rows, visit.columns, edges, visit.corner, kept is not None, visit.watched
+        values, changed, swept = self._call(piece)
+        for here, there in zip(visit.edges, changed, strict=True):
+            here[:] = there
+        if kept is not None and swept is not None:
+            kept.rows[1:], kept.columns[1:] = swept.rows[1:], swept.columns[1:]
+        return values
+
+
 def k_best(task: KBest, pair: LongPair, steps: TileSteps) -> list[BestPath]:
     """The alignments that are asked for, best first; `pair` has the limits of the device."""
-    return list((_Apart if task.apart else _Disjoint)(task._replace(pair=pair), steps).run())
+    task, ranks = task._replace(pair=pair), task.ranks
+    find = _Apart if task.apart else _Disjoint
+    if ranks is None:
+        return list(find(task, steps).run())
+    own = CpuTiles(steps._replace(threads=ranks.size)) if steps.many is None else steps.many
+
+    def over_ranks(call: Callable[[_Piece], _Swept]) -> list[BestPath]:
+        shared = _RankTiles(own, steps.many, ranks.size, call)
+        return list(find(task, steps._replace(many=shared)).run())
+
+    return ranks.lead(partial(_sweep_piece, pair, own), over_ranks)
 
 
 sweep_tiles_kernel = kernel(sweep_tiles)

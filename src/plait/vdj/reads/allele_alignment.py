@@ -26,13 +26,15 @@ from plait.vdj.reads.columns import Groups, Rows, edges_of
 
 #: Local alignment: both ends of both sequences may be left out.
 LOCAL: Final = FreeEnds(False, False, False, False, True, True)
-#: Bases of the words of V and of J alleles.
-_V_WORD, _J_WORD = 11, 9
+#: Bases of the words of V and of J alleles, and of those that settle which J it is.
+_V_WORD, _J_WORD, _NEAR_WORD = 11, 9, 7
 #: Bases before the conserved Cys that belong to the end of a V.
 _BEFORE_CYS: Final = 30
 #: Bases of a V at which an alignment over the Cys can begin, about; and those of a read that are its start.
 _BEGINNINGS, _AT_START = 20, 4
 _SETS: Final = 16
+#: Bits of the ends of words that are looked up first.
+_FEWEST_END_BITS, _MOST_END_BITS = 10, 18
 #: Sequences share a frame if they overlap by this share, and differ in no more bases of any window.
 _LEAST_ALIKE, _FRAME_WINDOW, _MOST_UNLIKE = 0.75, 32, 12
 
@@ -41,8 +43,9 @@ class WordIndex(NamedTuple):
     """The words of some references, and what segments are scored with.
 
     `size`: letters of a word, k. `table`, int32 (4^k / 32, 2), at least one row: for 32 words each, which of
-    them occur, one bit a word, and how many words occur before. `starts` (int32) are offsets of the words
-    that occur into `entries`, int32 (occurrences, 2): frame and position in it.
+    them occur, one bit a word, and how many words occur before. `ends`, int32 (a power of 2,), has a bit for
+    each end of a word, its lowest bits: whether some word that occurs has it. `starts` (int32) are offsets of
+    the words that occur into `entries`, int32 (occurrences, 2): frame and position in it.
 
     References that are alike without gaps share a frame: `members` are those of frame after frame, with
     offsets `frame_starts`, `longest` the length of the longest of each; position p of a reference is
@@ -57,6 +60,7 @@ class WordIndex(NamedTuple):
 
     size: Any
     table: Any
+    ends: Any
     starts: Any
     entries: Any
     members: Any
@@ -110,14 +114,16 @@ J_SCORING: Final = SegmentScoring(1, -2, 6, 2, 1.33, 0.62)
 class SegmentIndex(NamedTuple):
     """The alleles of one segment of all germline sets, in order; all arrays int64.
 
-    `words` holds their bases as sets, too; `queries` are for the lanes, None for an empty allele. `offsets`
-    are (sets + 1,); `sets` has the germline set of each allele, `bases` the bases of the alleles of each set.
+    `words` holds their bases as sets, too, and `near` the same with the words that settle; `queries` are for
+    the lanes, None for an empty allele. `offsets` are (sets + 1,); `sets` has the germline set of each
+    allele, `bases` the bases of the alleles of each set.
     `cuts` bases are cut off at the start of each allele; `anchors` are the first bases of the conserved
     codons, -1 where not known.
     """
 
     scoring: SegmentScoring
     words: WordIndex
+    near: WordIndex
     queries: tuple[BlockQuery | None, ...]
     offsets: NDArray[np.int64]
     sets: NDArray[np.int64]
@@ -218,32 +224,54 @@ def _planes(numbers: Sequence[NDArray[np.int8]]) -> tuple[NDArray[np.int64], NDA
     return planes, starts
 
 
-def _word_index(
-    sequences: Sequence[NDArray[np.uint8]], anchors: NDArray[np.int64], size: int, scores: NDArray[np.int32]
-) -> WordIndex:
-    numbers = np.full(_SETS, -1, np.int8)
-    for number, single in enumerate((1, 4, 8, 2)):
-        numbers[single] = number
-    frames, shifts = _frames(sequences, anchors)
-    every = [numbers[own] for own in sequences]
-    found = [_words(own, size) for own in every]
+def _ends(words: NDArray[np.int64], size: int) -> NDArray[np.int32]:
+    """`WordIndex.ends`: so many that few occur, and no more than the nearest memory holds."""
+    bits = min(max((8 * words.size).bit_length(), _FEWEST_END_BITS), _MOST_END_BITS, 2 * size)
+    found = np.zeros((1 << bits) // 32, np.uint32)
+    own = words & ((1 << bits) - 1)
+    np.bitwise_or.at(found, own >> 5, np.uint32(1) << (own & 31).astype(np.uint32))
+    return found.view(np.int32)
+
+
+def _vocabulary(
+    numbers: Sequence[NDArray[np.int8]], frames: NDArray[np.int64], shifts: NDArray[np.int64], size: int
+) -> dict[str, Any]:
+    """The fields of a `WordIndex` that depend on the size of its words."""
+    found = [_words(own, size) for own in numbers]
     counts = [own.size for own, _ in found]
     words = np.concatenate([np.zeros(0, np.int64), *(own for own, _ in found)])
     places = np.concatenate([np.zeros(0, np.int64), *(own for _, own in found)]) + np.repeat(shifts, counts)
     entries = np.unique(np.stack([words, np.repeat(frames, counts), places], axis=1), axis=0)
     distinct, starts = np.unique(entries[:, 0], return_index=True)
-    planes, plane_starts = _planes(every)
-    longest = np.zeros(int(frames.max(initial=-1)) + 1, np.int64)
-    np.maximum.at(longest, frames, [own.size for own in every])
     table = np.zeros((4**size // 32, 2), np.uint32)
     np.bitwise_or.at(table[:, 0], distinct >> 5, np.uint32(1) << (distinct & 31).astype(np.uint32))
     table[:, 1] = np.searchsorted(distinct, 32 * np.arange(table.shape[0]))
-    letters = np.concatenate([np.zeros(0, np.uint8), *sequences])
-    return WordIndex(
-        size=size,
-        table=table.view(np.int32),
-        starts=np.append(starts, len(entries)).astype(np.int32),
-        entries=entries[:, 1:].astype(np.int32),
+    return {
+        "size": size,
+        "table": table.view(np.int32),
+        "ends": _ends(distinct, size),
+        "starts": np.append(starts, len(entries)).astype(np.int32),
+        "entries": entries[:, 1:].astype(np.int32),
+    }
+
+
+def _word_index(
+    sequences: Sequence[NDArray[np.uint8]],
+    anchors: NDArray[np.int64],
+    sizes: tuple[int, int],
+    scores: NDArray[np.int32],
+) -> tuple[WordIndex, WordIndex]:
+    """Words of two sizes of the same sequences."""
+    numbers = np.full(_SETS, -1, np.int8)
+    for number, single in enumerate((1, 4, 8, 2)):
+        numbers[single] = number
+    frames, shifts = _frames(sequences, anchors)
+    every = [numbers[own] for own in sequences]
+    planes, plane_starts = _planes(every)
+    longest = np.zeros(int(frames.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(longest, frames, [own.size for own in every])
+    words = WordIndex(
+        **_vocabulary(every, frames, shifts, sizes[0]),
         members=np.argsort(frames, kind="stable"),
         frame_starts=edges_of(np.bincount(frames)),
         longest=longest,
@@ -251,12 +279,15 @@ def _word_index(
         planes=planes,
         plane_starts=plane_starts,
         plain=np.array([(own >= 0).all() for own in every], np.uint8),
-        letters=letters,
+        letters=np.concatenate([np.zeros(0, np.uint8), *sequences]),
         bounds=edges_of(np.array([own.size for own in sequences], np.int64)),
         numbers=numbers,
         mirror=COMPLEMENT_MASK.copy(),
         scores=scores,
     )
+    if sizes[1] == sizes[0]:
+        return words, words
+    return words, words._replace(**_vocabulary(every, frames, shifts, sizes[1]))
 
 
 def _query(codes: NDArray[np.uint8], scoring: SegmentScoring) -> BlockQuery | None:
@@ -268,7 +299,7 @@ def _query(codes: NDArray[np.uint8], scoring: SegmentScoring) -> BlockQuery | No
 
 
 def _segment_index(
-    alleles: Sequence[Sequence[Allele]], scoring: SegmentScoring, word: int, *, ends: bool = False
+    alleles: Sequence[Sequence[Allele]], scoring: SegmentScoring, *sizes: int, ends: bool = False
 ) -> SegmentIndex:
     every = [allele for own in alleles for allele in own]
     counts = [len(own) for own in alleles]
@@ -276,14 +307,16 @@ def _segment_index(
     cuts = np.where(anchors >= 0, np.maximum(anchors - _BEFORE_CYS, 0), 0) * ends
     sequences = [encode(allele.sequence)[cut:] for allele, cut in zip(every, cuts.tolist(), strict=True)]
     offsets = edges_of(np.array(counts, np.int64))
-    sizes = edges_of(np.array([own.size for own in sequences], np.int64))
+    starts = edges_of(np.array([own.size for own in sequences], np.int64))
+    words, near = _word_index(sequences, anchors - cuts, (sizes[0], sizes[-1]), scoring.scores)
     return SegmentIndex(
         scoring=scoring,
-        words=_word_index(sequences, anchors - cuts, word, scoring.scores),
+        words=words,
+        near=near,
         queries=tuple(_query(codes, scoring) for codes in sequences),
         offsets=offsets,
         sets=np.repeat(np.arange(len(alleles)), counts),
-        bases=np.diff(sizes[offsets]),
+        bases=np.diff(starts[offsets]),
         cuts=cuts,
         anchors=anchors,
     )
@@ -295,7 +328,7 @@ def germline_index(germlines: Sequence[GermlineSet]) -> GermlineIndex:
     return GermlineIndex(
         len(germlines),
         _segment_index(v, V_SCORING, _V_WORD),
-        _segment_index([own.j for own in germlines], J_SCORING, _J_WORD),
+        _segment_index([own.j for own in germlines], J_SCORING, _J_WORD, _NEAR_WORD),
         _segment_index(v, V_SCORING, _J_WORD, ends=True),
         np.array([len({allele.cdr3_end for allele in own}) for own in v], np.int64),
     )

@@ -128,9 +128,9 @@ class UnitAnnotator(Remade):
             cells=unit.cells,
         )
         summary.rows = rows.num_rows if self.statuses is None else summary.statuses["ok"]
-        if self.statuses is not None:
-            wanted = pa.array(self.statuses, pa.string())
-            rows = rows.filter(pc.is_in(rows["annotation_status"], value_set=wanted))
+        kept = self.statuses or tuple(summary.statuses)
+        if sum(map(summary.statuses.__getitem__, kept)) < rows.num_rows:
+            rows = rows.filter(pc.is_in(rows["annotation_status"], value_set=pa.array(kept, pa.string())))
         return rows, summary
 
 
@@ -625,8 +625,6 @@ def _write_rows(batches: Iterable[pa.RecordBatch], table: TableWriter, threads: 
     with closing(LocalExecutor(min(threads, _MOST_ENCODED)).map(table.encoded, batches)) as ready:
         for rows in ready:
             table.write(rows)
-            # Arrow would keep all that a block has ever taken.
-            pa.default_memory_pool().release_unused()
 
 
 def _samples(

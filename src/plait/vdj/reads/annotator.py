@@ -40,6 +40,8 @@ from plait.vdj.reads.rearrangements import AnnotationSettings, RearrangementBuil
 
 #: Statuses of sequences whose junction is known; the last two where only productive ones are asked for.
 _WITH_JUNCTION: Final = ["ok", "out_of_frame", "stop_codon"]
+#: What is counted of them.
+_COUNTED: Final = ["productive", "vj_in_frame", "stop_codon", "v_call", "j_call", "junction"]
 
 
 @dataclass(kw_only=True)
@@ -86,7 +88,7 @@ class ReadSummary(RunningSums):
         self.reverse += _count(pc.and_(placed, rows["rev_comp"]))
         self.forward += _count(pc.and_(placed, pc.invert(rows["rev_comp"])))
         self.statuses.update(_counts(rows["annotation_status"]))
-        found = rows.filter(pc.is_in(rows["annotation_status"], pa.array(_WITH_JUNCTION)))
+        found = rows.select(_COUNTED).filter(pc.is_in(rows["annotation_status"], pa.array(_WITH_JUNCTION)))
         self.productive += _count(found["productive"])
         self.out_of_frame += _count(pc.invert(found["vj_in_frame"]))
         self.stop_codon += _count(found["stop_codon"])

@@ -63,7 +63,8 @@ class VoteScratch(NamedTuple):
 
     Of frames: `votes` are zero between texts; `diagonals` lead by `leads`; `touched` are those with votes,
     and `best` their best scores, 0 where they are not looked at. `scores` are those of the references of the
-    others, -1 for low ones. `planes`, (enough, 2), is the text as a `WordIndex` has its references.
+    others, -1 for low ones. `planes`, (enough, 2), is the text as a `WordIndex` has its references. `words`,
+    (2, enough), are of the text and its mirror: words that may occur, and behind their 32 bits their places.
     """
 
     votes: Any
@@ -73,6 +74,29 @@ class VoteScratch(NamedTuple):
     best: Any
     scores: Any
     planes: Any
+    words: Any
+
+
+class Strand(NamedTuple):
+    """A text, ``letters[first:last]``, or its mirror if `mirrored` is 1; `plain`: all letters are single."""
+
+    letters: Any
+    first: Any
+    last: Any
+    mirrored: Any
+    plain: Any
+
+
+class Settled(NamedTuple):
+    """References of texts that are the best ones by whatever alignment, and need no other to be tried.
+
+    `scores` and `diagonals` (of the first of them) are int64, (texts,), `ties`, bool (texts, references),
+    says which they are; the score is 0 where there are others.
+    """
+
+    scores: Any
+    diagonals: Any
+    ties: Any
 
 
 class Candidates(NamedTuple):
@@ -92,11 +116,11 @@ class Candidates(NamedTuple):
 
 
 @shared
-def oriented(index: Any, letters: Any, first: int, last: int, mirrored: int, position: int) -> int:
+def oriented(index: Any, text: Any, position: int) -> int:
     """The set at a position of a text, or of its mirror."""
-    if mirrored:
-        return int(index.mirror[letters[last - 1 - position]])
-    return int(letters[first + position])
+    if text.mirrored:
+        return int(index.mirror[text.letters[text.last - 1 - position]])
+    return int(text.letters[text.first + position])
 
 
 @shared
@@ -133,45 +157,77 @@ def _count(index: Any, number: int, position: int, scratch: Any, touched: int) -
 
 
 @shared
-def _count_words(index: Any, letters: Any, first: int, last: int, mirrored: int, scratch: Any) -> Any:
-    """Votes of all words of a text, and its planes.
+def _scan(index: Any, letters: Any, first: int, last: int, scratch: Any) -> Any:
+    """Look through the words of a text and of its mirror for those that may occur.
 
-    Returns the number of frames with votes, and whether each letter is a single one.
+    Returns how many there are, and whether each letter is a single one.
     """
     size = index.size
     mask = (1 << (2 * size)) - 1
-    word = 0
-    whole = 0
-    touched = 0
-    for k in range((last - first + 31) // 32):
-        scratch.planes[k, 0] = 0
-        scratch.planes[k, 1] = 0
-    plain = True
+    ends = 32 * index.ends.size - 1
+    word = mirror = 0
+    found = mirrored = 0
+    unknown = -1
     for position in range(last - first):
-        number = int(index.numbers[oriented(index, letters, first, last, mirrored, position)])
-        plain = plain and number >= 0
+        number = int(index.numbers[letters[first + position]])
+        # The partner of number k is 3 - k.
         word = ((word << 2) | (number & 3)) & mask
-        scratch.planes[position >> 5, 0] |= ((number >> 1) & 1) << (position & 31)
-        scratch.planes[position >> 5, 1] |= (number & 1) << (position & 31)
-        whole = whole + 1 if number >= 0 else 0
-        if whole >= size:
-            found = find_word(index, word)
-            if found >= 0:
-                touched = _count(index, found, position - size + 1, scratch, touched)
-    return touched, plain
+        mirror = (mirror >> 2) | ((~number & 3) << (2 * size - 2))
+        if number < 0:
+            unknown = position
+        if position - unknown >= size:
+            scratch.words[0, found] = word | ((position - size + 1) << 32)
+            scratch.words[1, mirrored] = mirror | ((last - first - 1 - position) << 32)
+            found += (int(index.ends[(word & ends) >> 5]) >> (word & 31)) & 1
+            mirrored += (int(index.ends[(mirror & ends) >> 5]) >> (mirror & 31)) & 1
+    return found, mirrored, unknown < 0
 
 
 @shared
-def segment_score(
-    index: Any, letters: Any, first: int, last: int, mirrored: int, reference: int, diagonal: int
-) -> int:
+def _count_words(index: Any, text: Any, found: int, scratch: Any) -> int:
+    """Votes of `found` words of a text or its mirror; if there are votes, its planes, too.
+
+    Returns the number of frames with votes.
+    """
+    low = (1 << 32) - 1
+    # One after the other, the processor need not wait for memory between them.
+    for k in range(found):
+        word = scratch.words[text.mirrored, k]
+        scratch.words[text.mirrored, k] = (word & ~low) | (find_word(index, word & low) + 1)
+    touched = 0
+    for k in range(found):
+        word = scratch.words[text.mirrored, found - 1 - k if text.mirrored else k]
+        if word & low != 0:
+            touched = _count(index, (word & low) - 1, word >> 32, scratch, touched)
+    if touched > 0:
+        put_planes(index, text, scratch)
+    return touched
+
+
+@shared
+def put_planes(index: Any, text: Any, scratch: Any) -> None:
+    """Make the planes of a text or its mirror."""
+    start, step, flip = (text.last - 1, -1, 3) if text.mirrored else (text.first, 1, 0)
+    size = text.last - text.first
+    for word in range((size + 31) // 32):
+        high = low = 0
+        for bit in range(min(32, size - 32 * word)):
+            number = int(index.numbers[text.letters[start + step * (32 * word + bit)]]) ^ flip
+            high |= ((number >> 1) & 1) << bit
+            low |= (number & 1) << bit
+        scratch.planes[word, 0] = high
+        scratch.planes[word, 1] = low
+
+
+@shared
+def segment_score(index: Any, text: Any, reference: int, diagonal: int) -> int:
     """Best score of a segment without gaps on a diagonal; 0 if none is positive."""
     start = index.bounds[reference]
     length = index.bounds[reference + 1] - start
     best = 0
     score = 0
-    for position in range(max(0, -diagonal), min(last - first, length - diagonal)):
-        own = oriented(index, letters, first, last, mirrored, position)
+    for position in range(max(0, -diagonal), min(text.last - text.first, length - diagonal)):
+        own = oriented(index, text, position)
         score += index.scores[own, index.letters[start + position + diagonal]]
         score = max(score, 0)
         best = max(best, score)
@@ -250,12 +306,33 @@ def gaps_may_pay(
     for k in range(2 * _NEARBY):
         step = k // 2 + 1
         other = diagonal + (step if k % 2 == 0 else -step)
-        low = max(0, -other)
-        high = min(size, length - other)
+        span = max(0, -other), min(size, length - other)
         gap = limits.gap + (step - 1) * limits.gap_extend + below
-        if _gain(index, planes, reference, diagonal, other, low, high, limits.mismatch, own, gap):
+        if _most_gain(index, planes, reference, diagonal, other, span, limits.mismatch, own) > gap and (
+            _gain(index, planes, reference, diagonal, other, span, limits, own, gap)
+        ):
             return True
     return False
+
+
+@shared
+def _most_gain(
+    index: Any, planes: Any, reference: int, diagonal: int, other: int, span: Any, mismatch: int, own: Any
+) -> int:
+    """All that letters of a span gain on another diagonal, if those that lose are left out."""
+    low, high = span
+    gain = 0
+    for word in range(low >> 5, ((high - 1) >> 5) + 1):
+        within = _bits(word, own[1], own[2])
+        # None differ where the score is the length.
+        here = 0
+        if own[0] < own[2] - own[1]:
+            here = _unlike(index, planes, word, reference, diagonal, own[1], own[2])
+        changed = _bits(word, low, high) & (here | ~within)
+        if changed != 0:
+            better = changed & ~_unlike(index, planes, word, reference, other, low, high)
+            gain += (1 - mismatch) * population(better & within) + population(better & ~within)
+    return gain
 
 
 @shared
@@ -265,13 +342,14 @@ def _gain(
     reference: int,
     diagonal: int,
     other: int,
-    low: int,
-    high: int,
-    mismatch: int,
+    span: Any,
+    limits: Any,
     own: Any,
     most: int,
 ) -> bool:
-    """Whether a stretch of [low, high) gains more than `most` on another diagonal."""
+    """Whether a stretch of a span gains more than `most` on another diagonal."""
+    low, high = span
+    mismatch = limits.mismatch
     inside = 1 - mismatch
     gain = 0
     for word in range(low >> 5, ((high - 1) >> 5) + 1):
@@ -306,11 +384,9 @@ def _reach(index: Any, size: int, frame: int, best: int, limits: Any, scratch: A
 
 
 @shared
-def _score_frames(
-    index: Any, letters: Any, first: int, last: int, mirrored: int, limits: Any, scratch: Any
-) -> Any:
-    """Scores of the references in all frames with votes; returns the number of these, and the best score."""
-    touched, plain = _count_words(index, letters, first, last, mirrored, scratch)
+def _score_frames(index: Any, text: Any, touched: int, limits: Any, scratch: Any) -> int:
+    """Scores of the references in all frames with votes; returns the best one."""
+    size = text.last - text.first
     lead = 0
     for k in range(touched):
         if scratch.votes[scratch.touched[k]] > scratch.votes[scratch.touched[lead]]:
@@ -319,7 +395,7 @@ def _score_frames(
     for step in range(touched):
         # The leading frame first: few others then have to be looked at closely.
         frame = scratch.touched[lead if step == 0 else step - (1 if step <= lead else 0)]
-        reach = _reach(index, last - first, frame, best, limits, scratch)
+        reach = _reach(index, size, frame, best, limits, scratch)
         own = 0
         scratch.best[frame] = 0
         votes = scratch.votes[frame]
@@ -329,17 +405,16 @@ def _score_frames(
             reference = index.members[m]
             diagonal = scratch.diagonals[frame] - index.shifts[reference]
             floor = max(max(best, own) - reach, own) - limits.score_below
-            if plain and index.plain[reference]:
-                size = last - first
+            if text.plain and index.plain[reference]:
                 mismatch = limits.mismatch
                 score = plain_score(index, scratch.planes, size, reference, diagonal, mismatch, floor)[0]
             else:
-                score = segment_score(index, letters, first, last, mirrored, reference, diagonal)
+                score = segment_score(index, text, reference, diagonal)
             scratch.scores[reference] = score
             own = max(own, score)
         scratch.best[frame] = own
         best = max(best, own)
-    return touched, best, plain
+    return best
 
 
 @shared
@@ -363,30 +438,35 @@ def _is_open(index: Any, size: int, frame: int, best: int, limits: Any, scratch:
 
 @shared
 def vote_text(
-    index: Any,
-    letters: Any,
-    first: int,
-    last: int,
-    text: int,
-    mirrored: int,
-    limits: Any,
-    scratch: Any,
-    out: Any,
-    at: int,
+    index: Any, letters: Any, first: int, last: int, text: int, limits: Any, scratch: Any, out: Any, at: int
 ) -> int:
-    """Find the candidates of a text in one orientation; returns where the next one goes.
+    """Find the candidates of a text and of its mirror; returns where the next one goes.
 
-    The text is ``letters[first:last]``; `mirrored` is 1 to read it as its mirror. `scratch` and `out` are
-    changed in place; from `at` on, `out` has room for all references.
+    The text is ``letters[first:last]``. `scratch` and `out` are changed in place; from `at` on, `out` has
+    room for all references twice.
     """
-    touched, best, plain = _score_frames(index, letters, first, last, mirrored, limits, scratch)
+    found, turned, plain = _scan(index, letters, first, last, scratch)
+    for mirrored in range(2):
+        strand = Strand(letters, first, last, mirrored, plain)
+        at = _vote(index, strand, text, turned if mirrored else found, limits, scratch, out, at)
+    return at
+
+
+@shared
+def _vote(
+    index: Any, strand: Any, text: int, words: int, limits: Any, scratch: Any, out: Any, at: int
+) -> int:
+    """Find the candidates of one strand of a text, by so many words."""
+    size = strand.last - strand.first
+    touched = _count_words(index, strand, words, scratch)
+    best = _score_frames(index, strand, touched, limits, scratch)
     for k in range(touched):
         frame = scratch.touched[k]
         own = scratch.best[frame]
-        reach = max(_reach(index, last - first, frame, best, limits, scratch), limits.score_below)
+        reach = max(_reach(index, size, frame, best, limits, scratch), limits.score_below)
         if best >= limits.least_score and own > 0 and own + reach >= best:
             settled = (
-                limits.settle and plain and not _is_open(index, last - first, frame, best, limits, scratch)
+                limits.settle and strand.plain and not _is_open(index, size, frame, best, limits, scratch)
             )
             # Where gaps cannot pay, no other reference of the frame comes up to the best one.
             least = best if settled else max(own - limits.score_below, 1)
@@ -394,7 +474,7 @@ def vote_text(
                 reference = index.members[m]
                 if scratch.scores[reference] >= least:
                     out.texts[at] = text
-                    out.mirrored[at] = mirrored
+                    out.mirrored[at] = strand.mirrored
                     out.references[at] = reference
                     out.diagonals[at] = scratch.diagonals[frame] - index.shifts[reference]
                     out.scores[at] = scratch.scores[reference]
@@ -402,6 +482,118 @@ def vote_text(
                     at += 1
         scratch.votes[frame] = 0
     return at
+
+
+@shared
+def _least_votes(index: Any, best: int, longest: int, limits: Any) -> int:
+    """Words, at least, that an alignment of score `best` shares with a reference of so many letters."""
+    # Each mismatch takes words away; what it costs must be made up for by letters, and these are limited.
+    mismatches = max(longest - best, 0) // (1 - limits.mismatch)
+    return int(best - (index.size - 1) - (index.size - 1 + limits.mismatch) * mismatches)
+
+
+@shared
+def _may_reach(
+    index: Any, size: int, frame: int, low: int, high: int, best: int, limits: Any, scratch: Any
+) -> bool:
+    """Whether some alignment of a frame may come up to `best`, but for those on the leading diagonal.
+
+    It may have gaps. References are those from `low` to before `high`.
+    """
+    least = _least_votes(index, best, min(size, index.longest[frame]), limits)
+    if scratch.votes[frame] < least:
+        return False
+    # No more votes than these are for other diagonals.
+    if scratch.votes[frame] - scratch.leads[frame] >= least:
+        return True
+    opening = limits.gap - limits.gap_extend
+    for m in range(index.frame_starts[frame], index.frame_starts[frame + 1]):
+        reference = index.members[m]
+        if reference < low or reference >= high:
+            continue
+        diagonal = scratch.diagonals[frame] - index.shifts[reference]
+        length = index.bounds[reference + 1] - index.bounds[reference]
+        # Letters of a gap: each lets the alignment be one letter longer than the diagonal, and costs more.
+        room = min(size, length - diagonal) - max(0, -diagonal) - best - opening
+        if room < 1:
+            continue
+        if room >= opening + 2:
+            # There may be two gaps.
+            return True
+        own = plain_score(index, scratch.planes, size, reference, diagonal, limits.mismatch, 0)[0]
+        for k in range(2 * room):
+            step = k // 2 + 1
+            other = diagonal + (step if k % 2 == 0 else -step)
+            least = best - own + limits.gap + (step - 1) * limits.gap_extend + (1 if own == best else 0)
+            if plain_score(index, scratch.planes, size, reference, other, limits.mismatch, least)[0] >= least:
+                return True
+    return False
+
+
+@shared
+def settle_text(
+    index: Any,
+    letters: Any,
+    first: int,
+    last: int,
+    group: Any,
+    limits: Any,
+    scratch: Any,
+    out: Any,
+    text: int,
+) -> None:
+    """Find the best references of a text without gaps, if no alignment of another kind comes up to them.
+
+    The text is ``letters[first:last]``; `group`, `low`, `high` and the most letters of one, are references
+    without ambiguous letters. `limits` are such that a letter of a gap costs more than one alike gains. In
+    `out`, the `Settled`, the row `text` stays zero else.
+    """
+    size = last - first
+    low, high, longest = group
+    words, _, plain = _scan(index, letters, first, last, scratch)
+    touched = _count_words(index, Strand(letters, first, last, 0, plain), words, scratch)
+    best = lead = 0
+    for k in range(touched):
+        if scratch.votes[scratch.touched[k]] > scratch.votes[scratch.touched[lead]]:
+            lead = k
+    for step in range(touched):
+        # The leading frame first: most others then cannot come up to it.
+        frame = scratch.touched[lead if step == 0 else step - (1 if step <= lead else 0)]
+        few = scratch.votes[frame] < _least_votes(index, best, min(size, index.longest[frame]), limits)
+        for m in range(index.frame_starts[frame], index.frame_starts[frame + 1]):
+            reference = index.members[m]
+            scratch.scores[reference] = 0
+            if plain and low <= reference < high and not few:
+                diagonal = scratch.diagonals[frame] - index.shifts[reference]
+                own = plain_score(index, scratch.planes, size, reference, diagonal, limits.mismatch, best)[0]
+                scratch.scores[reference] = own
+                best = max(best, own)
+    settled = best > 0 and _least_votes(index, best, min(size, longest), limits) > 0
+    for k in range(touched):
+        frame = scratch.touched[k]
+        settled = settled and not _may_reach(index, size, frame, low, high, best, limits, scratch)
+        scratch.votes[frame] = 0
+    if settled:
+        out.scores[text] = best
+        lowest = high
+        for k in range(touched):
+            frame = scratch.touched[k]
+            for m in range(index.frame_starts[frame], index.frame_starts[frame + 1]):
+                reference = index.members[m]
+                if low <= reference < high and scratch.scores[reference] == best:
+                    out.ties[text, reference - low] = True
+                    if reference < lowest:
+                        lowest = reference
+                        out.diagonals[text] = scratch.diagonals[frame] - index.shifts[reference]
+
+
+@kernel
+def settle_kernel(
+    index: Any, letters: Any, firsts: Any, lasts: Any, group: Any, limits: Any, scratch: Any, out: Any
+) -> None:
+    """Settled texts, see `settle_text`."""
+    for text in range(firsts.size):
+        settle_text(index, letters, firsts[text], lasts[text], group, limits, scratch, out, text)
 
 
 @shared
@@ -427,8 +619,7 @@ def votes_kernel(
     references = scratch.scores.size
     while text < starts.size - 1 and at + 2 * references <= out.texts.size:
         first, last = starts[text], starts[text + 1]
-        for mirrored in range(2):
-            at = vote_text(index, letters, first, last, text, mirrored, limits, scratch, out, at)
+        at = vote_text(index, letters, first, last, text, limits, scratch, out, at)
         text += 1
     return text, at
 
@@ -462,7 +653,7 @@ class Texts(NamedTuple):
 
 def texts_of(reads: ReadBlock) -> Texts:
     """Reads as sets of bases."""
-    return Texts(IUPAC_MASK[reads.letters], np.array(reads.starts, np.int64))
+    return Texts(IUPAC_MASK.take(reads.letters), np.array(reads.starts, np.int64))
 
 
 def join_texts(first: Texts, second: Texts) -> Texts:
@@ -553,12 +744,32 @@ class Pairs(NamedTuple):
     open: NDArray[np.bool_]
 
 
-def vote_scratch(index: SegmentIndex, texts: Texts) -> VoteScratch:
-    """Memory for votes of texts."""
-    words = -(-int(texts.sizes.max(initial=0)) // 32)
+def vote_scratch(index: SegmentIndex, sizes: NDArray[np.int64]) -> VoteScratch:
+    """Memory for votes of texts of such sizes."""
+    longest = int(sizes.max(initial=0))
     votes, diagonals, leads, touched, best = np.zeros((5, index.words.frame_starts.size - 1), np.int64)
-    scores, planes = np.zeros(len(index.queries), np.int64), np.zeros((words, 2), np.int64)
-    return VoteScratch(votes, diagonals, leads, touched, best, scores, planes)
+    scores, planes = np.zeros(len(index.queries), np.int64), np.zeros((-(-longest // 32), 2), np.int64)
+    words = np.zeros((2, longest + 1), np.int64)
+    return VoteScratch(votes, diagonals, leads, touched, best, scores, planes, words)
+
+
+def _limits(index: SegmentIndex, below: int, least: int, settle: int) -> VoteLimits:
+    own, votes = index.scoring, 2 if index.words.size > _SHORT_WORD else 1
+    changed = _CHANGES * index.words.size
+    return VoteLimits(votes, changed, below, least, own.gap_open, own.gap_extend, own.mismatch, settle)
+
+
+def settled_texts(index: SegmentIndex, number: int, parts: Parts) -> Settled:
+    """What is settled of parts by the words that they share with the alleles of a germline set."""
+    own, count = index.of_set(number), parts.firsts.size
+    lengths = np.diff(index.words.bounds)[own]
+    scores, diagonals = np.zeros((2, count), np.int64)
+    found = Settled(scores, diagonals, np.zeros((count, lengths.size), np.bool_))
+    if index.words.plain[own].all() and index.scoring.gap_extend > 1:
+        scratch, limits = vote_scratch(index, parts.sizes), _limits(index, 0, 0, 0)
+        group = own.start, own.stop, int(lengths.max(initial=0))
+        settle_kernel(index.near, *parts, group, limits, scratch, found)
+    return found
 
 
 def _votes(
@@ -566,12 +777,7 @@ def _votes(
 ) -> list[NDArray[np.int64]]:
     """All candidates, as the columns of `Candidates`."""
     alleles = len(index.queries)
-    own = index.scoring
-    votes = 2 if index.words.size > _SHORT_WORD else 1
-    limits = VoteLimits(
-        votes, _CHANGES * index.words.size, below, least, own.gap_open, own.gap_extend, own.mismatch, settle
-    )
-    scratch = vote_scratch(index, texts)
+    limits, scratch = _limits(index, below, least, settle), vote_scratch(index, texts.sizes)
     room = Candidates(*np.empty((6, max(_ROOM, 2 * alleles)), np.int64))
     found: list[NDArray[np.int64]] = [np.zeros((6, 0), np.int64)]
     text = 0

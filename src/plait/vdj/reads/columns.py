@@ -89,11 +89,16 @@ class Rows:
     def take(self, which: NDArray[Any]) -> Self:
         """Some of the rows: by number, int64 (m,), or where true, bool (n,)."""
         rows = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        if rows.size == len(self) and np.array_equal(rows, np.arange(rows.size)):
+            return self
         return type(self)(*(_taken(own, rows) for own in self.columns()))
 
     @classmethod
     def join(cls, tables: Sequence[Self]) -> Self:
         """Tables, at least one, one behind the other."""
+        filled = [table for table in tables if len(table)]
+        if len(filled) == 1:
+            return filled[0]
         columns = zip(*(table.columns() for table in tables), strict=True)
         return cls(*map(_joined, columns))
 

@@ -39,7 +39,7 @@ from plait.vdj.reads.allele_alignment import (
     score_all,
     score_pairs,
 )
-from plait.vdj.reads.candidates import LEAST_J, Items, Pairs, Texts, find_candidates
+from plait.vdj.reads.candidates import LEAST_J, Items, Pairs, Texts, find_candidates, settled_texts
 from plait.vdj.reads.columns import Groups, Rows, edges_of
 
 #: What bases left of a gap in the junction must score beyond its cost; fewer are equal by chance.
@@ -66,7 +66,8 @@ class JCalls(Rows):
 
     `scores` (int64) are 0 where nothing is called, `totals` the same with that of the mate; `support` is the
     expected number of chance alignments. `ties`, bool (places, most alleles of a set): whether an allele has
-    the best total.
+    the best total. `diagonals` (int64, position in the first of them less that in the part): where to look
+    for it first.
     """
 
     places: Places
@@ -74,6 +75,7 @@ class JCalls(Rows):
     totals: NDArray[np.int64]
     support: NDArray[np.float64]
     ties: NDArray[np.bool_]
+    diagonals: NDArray[np.int64]
 
 
 def ties_by_row(ties: NDArray[np.bool_]) -> Groups:
@@ -110,12 +112,31 @@ def j_calls(
 
     `max_evalue` is the expected number of chance alignments, at most, on `strands` strands.
     """
-    scores, totals, ties = best_of_set(target, index.sets, index.j, items, places)
+    scores, ties, diagonals = _settled_j(index, items, places)
+    totals, rest = scores.copy(), np.flatnonzero(scores == 0)
+    if rest.size:
+        found = best_of_set(target, index.sets, index.j, items, places.take(rest))
+        scores[rest], totals[rest], ties[rest] = found
     space = np.maximum(places.lasts - places.firsts, 1) * index.j.bases[places.sets] * float(strands)
     support = index.j.scoring.support(scores, space)
     absent = (support > max_evalue) | (scores == 0)
     scores[absent], totals[absent], ties[absent], support[absent] = 0, 0, False, 0.0
-    return JCalls(places, scores, totals, support, ties)
+    return JCalls(places, scores, totals, support, ties, diagonals)
+
+
+def _settled_j(
+    index: GermlineIndex, items: Items, places: Places
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
+    """Score, ties and diagonal where words tell the best J; the score is 0 elsewhere, and with mates."""
+    count = places.items.size
+    scores, diagonals = np.zeros(count, np.int64), np.full(count, NOWHERE)
+    ties = np.zeros((count, max(int(np.diff(index.j.offsets).max()), 1)), np.bool_)
+    for number in range(index.sets if items.mates is None else 0):
+        rows = np.flatnonzero(places.sets == number)
+        found = settled_texts(index.j, number, places.take(rows).parts(items))
+        scores[rows], ties[rows, : found.ties.shape[1]] = found.scores, found.ties
+        diagonals[rows] = np.where(found.scores > 0, found.diagonals, NOWHERE)
+    return scores, ties, diagonals
 
 
 def j_found(
@@ -126,7 +147,7 @@ def j_found(
     places, alleles = own.places, ties_by_row(own.ties)
     first = alleles.first + index.j.offsets[places.sets]
     parts = places.parts(items)
-    paths = find_paths(target, index.j, parts, first, own.scores)
+    paths = find_paths(target, index.j, parts, first, own.scores, own.diagonals)
     shift = places.firsts - items.own.starts[places.items]
     found = Found(items.reads[places.items], own.scores, own.support, shift, paths, alleles)
     cuts = _settle_gaps(index.j, parts, first, paths)
