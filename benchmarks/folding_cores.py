@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from commands import processor_name
@@ -62,10 +63,10 @@ def main() -> None:
         one, two = ([a.structure for a in found] if name[0] == "p" else found.structures for found in answers)
         if one != two:
             raise RuntimeError("answers differ")
-        ways: dict[str, Callable[[], Any]] = {"one": lambda r=run, g=given: r(g, 1)}
-        ways["two"] = lambda r=run, g=given: r(g, 2)
+        ways: dict[str, Callable[[], Any]] = {"one": partial(run, given, 1)}
+        ways["two"] = partial(run, given, 2)
         if count > 1:
-            ways["processes"] = lambda r=run, g=given: in_processes(r, g)
+            ways["processes"] = partial(in_processes, run, given)
         least = dict.fromkeys(ways, float("inf"))
         for _ in range(turns):
             for way, call in ways.items():

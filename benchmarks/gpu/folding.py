@@ -110,7 +110,7 @@ def kernels(given: list[Strand], *, walk: bool = False, ensemble: bool = True) -
     found = []
     numbers, count = np.arange(len(given)), len(given)
     with gpu_fold._SLOTS.slot([0]) as (slot, _):
-        sizes = gpu_fold.bases_of(fold_batch(given))
+        sizes = np.array([strand.codes.size for strand in given], np.int64)
         piece = gpu_fold._Piece(fold_batch(given), sizes, numbers, 0, slot)
         n = piece.step
         found.append(least(lambda: piece.launch(gpu_spans.fill_spans))[0])

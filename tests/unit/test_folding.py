@@ -112,6 +112,16 @@ def test_stretches_of_many_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
         mfe([*sequences[:18], "AXC", *sequences[18:], "Z"], threads=3)
 
 
+def test_threads_take_long_sequences_of_many_scales() -> None:
+    draw = random.Random(12)
+    sequences = ["".join(draw.choices(letters, k=310)) for letters in ("ACGU", "AACGU", "GGCCAU", "A")]
+    sequences += ["", "GGGAAACCC"]
+    for one, other in zip(partition(sequences, threads=1), partition(sequences, threads=3), strict=True):
+        assert one.ensemble_energy == other.ensemble_energy
+        assert one.table.pairs.tolist() == other.table.pairs.tolist()
+        assert one.table.probabilities.tolist() == other.table.probabilities.tolist()
+
+
 def test_the_definition_gives_the_same() -> None:
     sequences = ["GGGAAACCC", "", "A", "GGGAAAUCCCAGGGAAAUCCC"]
     found, plain = mfe(sequences), mfe(sequences, device="reference")

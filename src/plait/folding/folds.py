@@ -537,9 +537,17 @@ def sum_molecules(
         for found, one in zip(best, molecules, strict=True)
     ]
     found: dict[int, Summed] = {}
-    for scale in sorted({*scales} - {math.inf}):
-        numbers = [k for k, mine in enumerate(scales) if mine == scale]
-        found.update(_sums(molecules, numbers, settings, wanted, target, scale))
+
+    def run(numbers: list[int], target: Target) -> list[tuple[int, Summed]]:
+        return list(_sums(molecules, numbers, settings, wanted, target, scales[numbers[0]]))
+
+    # Long sequences have many scales: several threads take one sequence each, others all of a scale.
+    each = type(target) is CpuTarget and target.threads > 1
+    for scale in sorted({0.0} & {*scales} if each else {*scales} - {math.inf}):
+        found.update(run([k for k, mine in enumerate(scales) if mine == scale], target))
+    alone = [[k] for k, scale in enumerate(scales) if each and scale not in (0.0, math.inf)]
+    for one_by_one in over_threads(target.threads, alone, lambda numbers: run(numbers, CpuTarget(1))):
+        found.update(one_by_one)
     unfit = [k for k in range(len(molecules)) if k not in found or not _fits(found[k])]
     found.update(_sums(molecules, unfit, settings, wanted, target, None))
     ensembles = []

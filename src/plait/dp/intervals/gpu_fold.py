@@ -40,8 +40,8 @@ _WARPS, _LONG_WARPS = 4, 16
 #: Blocks that have a sequence of their own, for each multiprocessor: all of them can be under way, so that
 #: ways back of the piece before need not wait until others have begun.
 _BLOCKS: Final = 6
-#: Bytes of the tables of sequences that are worked on together.
-_PIECE_BYTES: Final = 1 << 30
+#: Bytes of the tables of sequences that are worked on together, and the share of a device's memory at most.
+_PIECE_BYTES, _SHARE = 1 << 31, 16
 #: One sequence at a time: blocks that wait for each other must all be under way.
 _ALL_BLOCKS: Final = threading.Lock()
 #: While one piece is worked out, the next one is laid out, and then the last one taken apart. By one thread:
@@ -113,11 +113,6 @@ class _Piece:
         return found
 
 
-def bases_of(batch: Any) -> NDArray[np.int64]:
-    """Bases of each sequence."""
-    return np.array([len(strand.codes) for strand in batch.strands], np.int64)
-
-
 def _in_pieces(
     batch: Any, target: CudaTarget, tables: int, run: Callable[[_Piece], Iterator[list[R]]]
 ) -> list[R]:
@@ -125,15 +120,17 @@ def _in_pieces(
 
     `run` gives an empty list when a piece is under way, and then the results.
     """
-    sizes = bases_of(batch)
+    sizes = np.fromiter((strand.codes.size for strand in batch.strands), np.int64, len(batch.strands))
     order = np.argsort(sizes, kind="stable")
     needs = tables * batch.algebra.zero.itemsize * (sizes[order] + 1) ** 2
     few, pieces, first = np.count_nonzero(sizes > _LONG) <= _FEW, [], 0
-    blocks = device_facts(target.devices[0]).multiprocessors * _BLOCKS
+    facts = device_facts(target.devices[0])
+    blocks, most = facts.multiprocessors * _BLOCKS, min(_PIECE_BYTES, facts.memory // _SHARE)
     while first < sizes.size:
         # The last one of a piece needs most, and all of them are given as much.
         together = needs[first:] * np.arange(1, sizes.size - first + 1)
-        end = first + max(1, int(np.searchsorted(together, _PIECE_BYTES, "right")))
+        # Nothing goes on while the first one is laid out.
+        end = first + max(1, int(np.searchsorted(together, most if first else most >> 2, "right")))
         # No block has a sequence more than others.
         end -= (end - first) % blocks if end - first > blocks else 0
         if few:
@@ -156,7 +153,7 @@ def _in_pieces(
     shares = [pieces[k :: len(target.devices)] for k in range(min(len(target.devices), len(pieces)))]
     found = list(chain.from_iterable(over_devices(target.devices, shares, serve)))
     done = np.concatenate([np.empty(0, np.int64), *chain.from_iterable(shares)])
-    return [found[k] for k in np.argsort(done).tolist()]
+    return found if (done[1:] > done[:-1]).all() else [found[k] for k in np.argsort(done).tolist()]
 
 
 def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Best]:

@@ -130,9 +130,9 @@ def _in_groups(
 
     def one(numbers: list[int]) -> list[R]:
         held = _HELD if strands[numbers[-1]].codes.size <= _SHORT else longer
-        if not hasattr(held, "room"):
-            held.room = Room()
-        return run(held.room, numbers, width if len(numbers) > 1 else 1, max(1, threads // len(work)))
+        # Values of one size have a room: sums that follow best structures leave theirs as they were.
+        room = vars(held).setdefault(f"{width} lanes", Room())
+        return run(room, numbers, width if len(numbers) > 1 else 1, max(1, threads // len(work)))
 
     found: dict[int, R] = {}
     # The largest first: rooms need not grow, and no thread is left with them at the end.
