@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.examples import often
 
 MOST_MODULES = 10
 HEAVY = (
@@ -51,7 +52,7 @@ def test_import_loads_little_and_nothing_heavy() -> None:
     assert packages(modules).isdisjoint(HEAVY)
 
 
-@pytest.mark.parametrize("heavy", ["numba", "pyarrow"])
+@pytest.mark.parametrize("heavy", often(1, ["numba", "pyarrow"]))
 def test_a_heavy_import_is_caught(tmp_path: Path, heavy: str) -> None:
     (tmp_path / "planted.py").write_text(f"import {heavy}\n")
     assert heavy in packages(loaded("planted", tmp_path))

@@ -11,6 +11,8 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
+from support.statements import statements
+
 FILE_LINES = 900
 REASON = "A module of its own"
 COMPILED = {"plait.lang.compile", "plait.devices.cuda"}
@@ -24,7 +26,7 @@ def imported_by(package: Path) -> tuple[dict[str, Path], dict[str, set[str]]]:
     }
     importers: dict[str, set[str]] = defaultdict(set)
     for name, path in paths.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module:
                 for one in node.names:
                     inner = f"{node.module}.{one.name}"

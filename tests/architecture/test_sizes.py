@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
+
+from support.statements import statements
 
 FILE_LINES = 900
 FOLDER_MODULES = 20
@@ -34,16 +35,6 @@ def too_long(root: Path) -> list[str]:
                         f"{name}:{node.lineno}: {node.name} has {lines} lines, at most {FUNCTION_LINES}"
                     )
     return found
-
-
-def statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """All statements, without going through expressions, of which there are many more."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-            waiting += getattr(node, name, ())
 
 
 def docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

@@ -149,6 +149,7 @@ def test_productive(plait: Any, other_reads: tuple[Path, Any], tmp_path: Path) -
     assert facts["out_of_frame"] + facts["stop_codon"] == len(rows_of(all_rows)) - len(wanted)
 
 
+@pytest.mark.slow
 def test_several_files_are_several_repertoires(
     plait: Any, reads: Path, other_reads: tuple[Path, Any], tmp_path: Path
 ) -> None:
@@ -171,6 +172,7 @@ def test_several_files_are_several_repertoires(
     assert {row["repertoire_id"] for row in rows_of(clonotypes)} == {"x"}
 
 
+@pytest.mark.slow
 def test_files_in_any_order_give_the_same_clonotypes(
     plait: Any, reads: Path, other_reads: tuple[Path, Any], tmp_path: Path
 ) -> None:

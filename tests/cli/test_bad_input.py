@@ -259,6 +259,7 @@ def test_a_full_disk(plait: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "1 blocks were taken over" in plait(*words, "--resume").out
 
 
+@pytest.mark.slow
 def test_no_more_room_in_the_middle(
     start_plait: Any, mouse_rows: Any, write_tsv: Any, tmp_path: Path
 ) -> None:

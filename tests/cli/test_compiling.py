@@ -48,6 +48,7 @@ def run(start_plait: Any, tmp_path: Path) -> Any:
     return call
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
 def test_whatever_is_compiled_is_told_once_and_in_no_rate(run: Any, tmp_path: Path) -> None:
     generate = ("vdj", "generate", "--model", "human_TRB", "-n", 20, "--threads", 1)

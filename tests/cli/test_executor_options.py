@@ -105,6 +105,7 @@ def _marked(mark: str) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_workers_that_were_started(
     start_plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:

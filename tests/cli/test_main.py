@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 import pytest
 from cyclopts import App
+from support.examples import often
 
 from plait import __version__
 from plait.cli import main, options
@@ -39,7 +40,11 @@ def test_help(plait: Any, words: tuple[str, ...], named: tuple[str, ...]) -> Non
     assert max(map(len, found.out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize(("command", "line"), [(name, line) for name in EXAMPLES for line in EXAMPLES[name]])
+EXAMPLE_LINES = [*((name, lines[0]) for name, lines in EXAMPLES.items())]
+EXAMPLE_LINES += [(name, line) for name, lines in EXAMPLES.items() for line in lines[1:]]
+
+
+@pytest.mark.parametrize(("command", "line"), often(len(EXAMPLES), EXAMPLE_LINES))
 def test_examples_are_command_lines(plait: Any, command: str, line: str) -> None:
     words = shlex.split(line.partition(" > ")[0])
     assert words[0] == "plait" and words[1 : 1 + len(command.split())] == command.split()

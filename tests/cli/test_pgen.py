@@ -302,6 +302,7 @@ def test_bad_requests_leave_nothing(plait: Any, model: Path, drawn: Path, tmp_pa
     assert sorted(tmp_path.iterdir()) == before and broken["name"] == "small"
 
 
+@pytest.mark.slow
 def test_a_model_without_productive_junctions(plait: Any, tmp_path: Path) -> None:
     model = small_model(2, d=False, most=0)
     j = tuple(

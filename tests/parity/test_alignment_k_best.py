@@ -29,7 +29,7 @@ LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 SPLITS = ((128, 4096, 1 << 20, 1 << 30), (7, 5, 30, 1 << 30), (16, 3, 400, 600), (40, 64, 64, 900))
 
 
-@pytest.fixture(params=SPLITS, ids=str)
+@pytest.fixture(params=often(2, [(one,) for one in SPLITS]), ids=str)
 def split(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     cut_into(request.param, monkeypatch)
     yield

@@ -25,10 +25,12 @@ from plait.dp.pairs.tiles import (
     Grid,
     KeptTiles,
     LongPair,
+    Sweep,
     Tile,
     TileSteps,
     Visit,
     Walk,
+    _Ahead,
     align_long,
     cuts,
     edges_of,
@@ -156,6 +158,33 @@ def test_the_best_are_those_of_small_tiles(together: OnTheCpu, monkeypatch: pyte
     monkeypatch.setattr(Walk, "_follow", lambda walk, kept: False)
     together.serves = lambda pair, region: False  # type: ignore[method-assign]
     assert local_best(*pair(3), 60, apart=3, **how) == found
+
+
+@pytest.mark.parametrize("from_the_corner", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_walks_meet_those_that_were_foreseen(
+    mode: Any, from_the_corner: bool, together: OnTheCpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever these come into a region."""
+    joined: list[bool] = []
+    follow, foreseen = Walk._follow, _Ahead._foreseen
+
+    def counted(walk: Walk, kept: KeptTiles) -> bool:
+        joined.append(follow(walk, kept))
+        return joined[-1]
+
+    def elsewhere(ahead: _Ahead, sweep: Sweep, row: int, column: int) -> KeptTiles:
+        region = sweep.grid.region
+        return foreseen(ahead, sweep, region.row_end - 1, region.column_end - 1)
+
+    monkeypatch.setattr(Walk, "_follow", counted)
+    if from_the_corner:
+        monkeypatch.setattr(_Ahead, "_foreseen", elsewhere)
+    query, target = pair(5)
+    how: dict[str, Any] = {"mode": mode, "kind": "dna", "gap_open": 5, "gap_extend": 2}
+    found = align(query, target, device="cpu", **how)
+    assert any(joined) == (together.steps.threads > 1)
+    assert found == align(query, target, traceback="full", device="cpu", **how)
 
 
 def test_some_memory_is_free() -> None:

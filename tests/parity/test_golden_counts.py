@@ -95,6 +95,7 @@ def test_regions(golden: dict[str, Any], target: str) -> None:
         assert dict(zip(REGION_FIELDS, row, strict=True)) == wanted
 
 
+@pytest.mark.slow
 def test_the_file_is_what_its_script_writes(golden: dict[str, Any], repository: Path) -> None:
     made = runpy.run_path(str(repository / "tests/golden/make_path_counts.py"))
     assert [(x["v"], x["j"], x["junction"]) for x in golden["junctions"]] == made["JUNCTIONS"]

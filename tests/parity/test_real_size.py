@@ -84,6 +84,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", often(1, MODELS), ids=lambda m: f"{m.name}-{m.strands}-{m.nu_vd}")
 def test_assembled(
     model: PathModel,

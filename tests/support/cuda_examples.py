@@ -72,7 +72,7 @@ def _wide() -> Arguments:
 
 
 def _untangle() -> Arguments:
-    return [(np.zeros(1, np.uint32), np.int64(0), np.zeros((3, 2), np.int64), np.zeros(2, np.int64), _OCTETS)]
+    return [(np.zeros(1, np.uint32), np.zeros((3, 2), np.int64), np.zeros(2, np.int64), _OCTETS)]
 
 
 def _stripes() -> Arguments:
@@ -83,14 +83,14 @@ def _stripes() -> Arguments:
     kept = gpu_stripes.Kept(edges, edges, np.zeros((1, 1), np.int32))
     free = SaturatingMaxPlus(one, one)
     rest = (task, sides, kept, _WORD, gpu_stripes.Shape(one, one, one, one, one))
-    local = (MaxPlus(one, one), free)
+    algebras = (MaxPlus(one, one), free)
     affine, linear = AffineGap(_WORD, _WORD), LinearGap(_WORD)
     wide, narrow = gpu_stripes.WideScores(), gpu_stripes.NarrowScores()
     return [
-        (affine, local, gpu_stripes.Anywhere(), wide, *rest),
-        (affine, (free, free), gpu_stripes.AtEdges(), narrow, *rest),
-        (linear, (free, free), gpu_stripes.Anywhere(), wide, *rest),
-        (linear, local, gpu_stripes.AtEdges(), narrow, *rest),
+        (affine, algebras, gpu_stripes.Anywhere(), wide, *rest),
+        (affine, algebras, gpu_stripes.AtEdges(), narrow, *rest),
+        (linear, algebras, gpu_stripes.Anywhere(), narrow, *rest),
+        (linear, algebras, gpu_stripes.AtEdges(), wide, *rest),
     ]
 
 

@@ -311,7 +311,9 @@ def test_columns_at_once_are_those_of_single_pairs(
     assert list(single[0]) == columns
 
 
-@pytest.mark.parametrize("options", [{}, {"mode": "local"}, {"traceback": "full"}, {"traceback": "linear"}])
+@pytest.mark.parametrize(
+    "options", often(2, [{}, {"mode": "local"}, {"traceback": "full"}, {"traceback": "linear"}])
+)
 @pytest.mark.parametrize("score_only", [False, True])
 def test_one_query_with_many_targets(
     fasta: Any, tmp_path: Path, options: dict[str, Any], score_only: bool

@@ -87,7 +87,7 @@ def test_other_rows_of_the_same_size_and_time(
     assert count_files([path], out, counter).resumed_blocks == 0
 
 
-@pytest.mark.parametrize("command", [pgen_files, scenario_files, infer_files])
+@pytest.mark.parametrize("command", often(1, [pgen_files, scenario_files, infer_files]))
 def test_junctions_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
     monkeypatch.setattr("plait.vdj.model.pgen._BLOCK_ROWS", BLOCK)
     monkeypatch.setattr("plait.vdj.model.pgen._FEWEST_ROWS", BLOCK)

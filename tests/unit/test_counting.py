@@ -167,6 +167,7 @@ def test_a_list_of_calls_is_summed_over_its_pairs() -> None:
     assert several.regions["v_match_length"][0] == single.regions["v_match_length"][0]
 
 
+@pytest.mark.slow
 def test_a_sum_over_calls_that_overflows_is_noticed() -> None:
     # Each of the four counts fits, their sum does not.
     for size in range(24, 40):

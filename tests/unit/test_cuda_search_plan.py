@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.devices.cuda_target import CudaTarget
+from plait.dp.pairs import gpu_search
 from plait.dp.pairs.blocks import sweep_shape
 from plait.dp.pairs.gpu_search import (
     TILE,
     SearchPlan,
-    pieces_of,
     plan_search,
     shares_of,
     tiles_of,
@@ -48,8 +50,30 @@ def test_shares_hold_all_blocks_in_order(lengths: list[list[int]], room: int, re
     assert shares[-1][1] == len(blocks)
     for first, last in shares:
         own = blocks[first:last]
-        assert own.sum() + 273 * (own > 0).sum() <= room
+        assert 2 * own.sum() + 273 * (own > 0).sum() <= room
         assert last == first + 1 or own.sum() <= residues
+
+
+@given(
+    st.lists(st.lists(st.integers(1, 300), min_size=4, max_size=4), min_size=1, max_size=200),
+    st.integers(300, 50_000),
+    st.integers(1, 4),
+)
+def test_devices_get_shares_of_like_sizes(lengths: list[list[int]], residues: int, devices: int) -> None:
+    blocks = np.array(lengths, np.int32)
+    plan = SearchPlan(3, 1 << 30, 64, residues)
+    with patch.multiple(gpu_search, _FIRST_RESIDUES=1000, _LEAST_RESIDUES=300):
+        shares = shares_of(blocks, plan, lambda count, total: count, devices)
+    assert [first for first, _ in shares] == [0, *(last for _, last in shares[:-1])]
+    assert shares[-1][1] == len(blocks)
+    sizes = blocks.sum(axis=1)
+    own = [int(sizes[first:last].sum()) for first, last in shares]
+    for number, (first, last) in enumerate(shares):
+        assert last == first + 1 or own[number] <= min(residues, 1000 << number // devices)
+        others = own[number // devices * devices]
+        # All devices are done at about the same time, but the last share may be what is left.
+        assert own[number] <= others + sizes.max()
+        assert own[number] >= others - sizes.max() or number + 1 == len(shares)
 
 
 def test_a_block_that_does_not_fit() -> None:
@@ -77,8 +101,8 @@ def test_a_row_that_does_not_fit() -> None:
         wide_warps(132, 1, 1000, 2, 7999)
 
 
-@given(st.lists(st.integers(0, 400), min_size=1, max_size=20), st.integers(0, 1000), st.integers(1, 1 << 15))
-def test_tiles_and_pieces_cover_all_columns(widths: list[int], start: int, most: int) -> None:
+@given(st.lists(st.integers(0, 400), min_size=1, max_size=20), st.integers(0, 1000))
+def test_tiles_cover_all_columns(widths: list[int], start: int) -> None:
     first_columns = start + np.concatenate([[0], np.cumsum(4 * np.array(widths))])
     tiles = tiles_of(first_columns)
     seen = []
@@ -88,10 +112,6 @@ def test_tiles_and_pieces_cover_all_columns(widths: list[int], start: int, most:
         seen += list(range(row, row + size))
     assert seen == list(range(first_columns[0], first_columns[-1]))
     assert tiles.rows[-1] == first_columns[-1]
-    pieces = pieces_of(tiles, most)
-    assert [tile for first, last in pieces for tile in range(first, last)] == list(range(sizes.size))
-    for first, last in pieces:
-        assert last == first + 1 or 64 * (tiles.rows[last] - tiles.rows[first]) <= max(most, 64 * TILE)
 
 
 def test_more_devices_get_more_tasks() -> None:

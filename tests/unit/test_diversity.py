@@ -97,6 +97,7 @@ def test_laws(copies: list[int]) -> None:
     assert found.d50() == 1 + int((2 * half < n).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("u", "m"), often(2, [(0.5, 3), (0.99, 10), (0.9999, 50), (0.99999, 200_000)]))
 def test_sum_of_the_entropy_estimate(u: float, m: int) -> None:
     j = np.arange(1, 6_000_000)

@@ -146,6 +146,7 @@ def test_a_worker_killed_in_mid_task(dask_cluster: DaskExecutor, tmp_path: Path)
     assert (tmp_path / "killed").exists()
 
 
+@pytest.mark.slow
 def test_a_worker_killed_with_finished_results(dask_cluster: DaskExecutor, tmp_path: Path) -> None:
     results = dask_cluster.map(double, range(40))
     found = [next(results)]
@@ -241,6 +242,7 @@ def test_a_task_that_kills_every_worker(small_worker: DaskExecutor) -> None:
     assert "memory limit of 512 MiB" in caught.value.reason and not caught.value.unexpected
 
 
+@pytest.mark.slow
 def test_the_memory_limit(small_worker: DaskExecutor) -> None:
     def work(number: int) -> int:
         taken = np.ones(80 << 20)

@@ -171,6 +171,7 @@ def test_chances_against_enumeration(
             assert tail == pytest.approx(min(chance[k:].sum() / some, 1.0), rel=1e-6, abs=1e-15)
 
 
+@pytest.mark.slow
 def test_the_sample_is_of_the_model(of_acids: ClonotypeGeneration) -> None:
     """Shares add up to 1, and the probabilities of what is drawn are those of the sequences drawn."""
     sample = of_acids.sample

@@ -27,6 +27,7 @@ def count(junction: str, v: str, j: str, germline: Any = MOUSE, **parameters: An
     return int(counts.path_count[0])
 
 
+@pytest.mark.slow
 def test_counts_and_regions_are_those_of_counting(mouse_rows: Any) -> None:
     rows = mouse_rows(25)
     columns = [rows[name] for name in ("junction", "v_call", "j_call")]

@@ -42,7 +42,7 @@ def read_by_xarray(path: Path) -> Any:
 
 def read_by_spectral(path: Path) -> Any:
     pytest.importorskip("spectral", reason="Spectral Python is not installed")
-    return open_image(path)[:2]
+    return open_image(path)[:2, :, :]
 
 
 READERS: dict[str, Callable[[Path], Any]] = {

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.examples import often
 
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.cubes.origin import origin_path
@@ -58,7 +59,7 @@ def _check(opened: Any, cube: NDArray[Any]) -> None:
 
 @pytest.mark.parametrize("coder", CODERS)
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(map(str, order.values())))
-@pytest.mark.parametrize("blocks", [None, "rows:40", "tiles:64x5"])
+@pytest.mark.parametrize("blocks", often(1, ["tiles:64x5", None, "rows:40"]))
 def test_files_there_and_back(
     tmp_path: Path, cube: NDArray[Any], coder: str, order: dict[str, Any], blocks: str | None
 ) -> None:

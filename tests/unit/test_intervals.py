@@ -149,6 +149,7 @@ def test_best_scores_in_lanes(width: int) -> None:
         assert kept.exterior[0].tolist() == best_of_prefixes(sequence, 1)
 
 
+@pytest.mark.slow
 def test_a_sequence_in_each_lane() -> None:
     rule, weights = NearestNeighbor(np.float32(-1), np.float32(0)), scores(5, 130)
     found = [sequence_of(seed, 32) for seed in range(14)] + LONG[:1]

@@ -141,6 +141,7 @@ def test_a_model_is_recovered(d: bool, calls: str) -> None:
             assert apart < 8 * limit, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pseudocount", often(1, [0.3, 0.0]))
 @pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
 def test_longer_steps_lead_to_the_same_model_sooner(d: bool, pseudocount: float) -> None:
@@ -310,6 +311,7 @@ def test_uniform_models(d: bool) -> None:
     assert np.unique(anchored.p_dj).size == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
 def test_observable_models_make_the_same_junctions(d: bool) -> None:
     model = small_model(43, d=d)

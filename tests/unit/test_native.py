@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from support.examples import often
 
 from plait.lang import compile as _jit
 from plait.lang import native as _native
@@ -282,7 +283,7 @@ def test_a_flipped_bit_anywhere_is_found(folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="folders have no such rights here")
-@pytest.mark.parametrize("which", ["root", "folder", "owner"])
+@pytest.mark.parametrize("which", often(1, ["root", "folder", "owner"]))
 def test_a_folder_that_others_may_write_to_is_not_used(
     folder: Path, which: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

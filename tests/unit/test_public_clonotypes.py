@@ -146,6 +146,7 @@ def test_tables_are_those_of_sharing(rows: pa.Table, model: Any, tmp_path: Path,
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "calls"), often(1, [("cdr3nt+v+j", "use"), ("cdr3nt", "ignore"), ("cdr3aa", "use")])
 )

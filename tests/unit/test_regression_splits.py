@@ -80,6 +80,7 @@ def same(a: AdaptiveLassoFit, b: AdaptiveLassoFit) -> None:
             assert repr(one) == repr(other), field.name
 
 
+@pytest.mark.slow
 def test_threads_parts_and_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     design = write(tmp_path / "one", [])
     first = fit_adaptive_lasso(design, SETTINGS, threads=1)

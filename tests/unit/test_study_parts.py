@@ -160,7 +160,7 @@ def test_statuses_are_those_of_all_rows(whole: Study, rows: pa.Table) -> None:
 
 @pytest.mark.parametrize("threads", often(1, [3, 1]))
 @pytest.mark.parametrize("parts", often(1, [7, 1]))
-@pytest.mark.parametrize("small", [False, True])
+@pytest.mark.parametrize("small", often(1, [True, False]))
 def test_nothing_depends_on_how_rows_are_cut_up(
     whole: Study,
     sheet: Path,
@@ -205,6 +205,7 @@ def test_the_order_of_clonotypes_is_part_then_text(
         assert keys == sorted(set(keys))
 
 
+@pytest.mark.slow
 def test_counts_are_found_again(sheet: Path, cache: Path, whole: Study, tmp_path: Path) -> None:
     found = run(sheet, tmp_path / "one", cache)
     assert [entry["counts_reused"] for entry in found.facts["inputs"]] == [True] * 3

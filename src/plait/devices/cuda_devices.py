@@ -311,12 +311,18 @@ def _part(
     return part
 
 
+#: Bytes of an array, at most, that is uploaded from pinned memory of its own.
+_PINNED_BYTES: Final = 1 << 22
+
+
 class SlotArrays(Slot):
     """The same for many uploads of a name on their way at once, and for what is read back by and by."""
 
     def __init__(self) -> None:
         super().__init__()
         self._turns = [cuda.event(), cuda.event()]
+        #: Of each name, when the copies in pinned memory may be written over.
+        self._sent: defaultdict[str, list[Any]] = defaultdict(list)
 
     def elements(self, wanted: int) -> int:
         """Somewhat more, up to an eighth: parts are of about the same size, and seldom of the very same."""
@@ -327,9 +333,21 @@ class SlotArrays(Slot):
     def upload(self, name: str, values: NDArray[Any]) -> Any:
         """A device array with these values, which may change at once."""
         to = self.room(name, values.shape, values.dtype)
-        if values.size:
+        if not values.size:
+            return to
+        if values.nbytes > _PINNED_BYTES or SIMULATED:
             # From ordinary memory the driver has taken a copy when this returns.
             to.copy_to_device(np.ascontiguousarray(values), stream=self.stream)
+            return to
+        # Of ordinary memory the driver might wait for all that was started before.
+        turns = self._sent[name]
+        turn = next((k for k, done in enumerate(turns) if done.query()), len(turns))
+        if turn == len(turns):
+            turns.append(cuda.event())
+        copy = self.pinned(f"{name} sent {turn}", values.shape, values.dtype)
+        np.copyto(copy, values)
+        to.copy_to_device(copy, stream=self.stream)
+        turns[turn].record(self.stream)
         return to
 
     def all_ones(self, name: str, size: int) -> Any:
@@ -341,8 +359,8 @@ class SlotArrays(Slot):
             cuda.cudadrv.driver.device_memset(to, 255, to.nbytes, stream=self.stream)
         return to
 
-    def stage(self, values: NDArray[np.uint8], number: int) -> Any:
-        """A device array with many values, which the device reads on its own from a copy in pinned memory.
+    def stage(self, values: NDArray[np.uint8], to: Any, number: int) -> None:
+        """Copy many values to a device array, which the device reads on its own from pinned memory.
 
         Two of them are under way at a time, so `number` counts up; the one before the last is written over.
         """
@@ -350,10 +368,8 @@ class SlotArrays(Slot):
         self._turns[half].synchronize()
         copy = self.pinned(f"staged {half}", values.size, np.uint8)
         np.copyto(copy, values)
-        to = self.room(f"staged {half}", values.size, np.uint8)
         to.copy_to_device(copy, stream=self.stream)
         self._turns[half].record(self.stream)
-        return to
 
     def fetch(self, name: str, array: Any) -> tuple[NDArray[Any], Any]:
         """Host memory that will hold the array's values, and an event that says when."""

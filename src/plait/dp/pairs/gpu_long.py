@@ -129,16 +129,18 @@ def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity, wanted: i
 #: Score of residues that do not exist: what goes on from them is less than what it came from.
 _NEVER = -128
 #: Stripes that run at the same time on a multiprocessor, at most, and bytes of its shared memory for them.
-#: With 8 an H200 is as busy as with 16, and with more the last ones start later.
-_WARPS = 10
+#: Three for each of its four schedulers do more than four or five, which disturb one another. Where wide
+#: scores leave room for fewer than the others, narrow ones are taken.
+_WARPS = 12
+_FEW_WARPS = 10
 _SHARED = 200 << 10
 #: Bytes of a profile that fit the memory that a block has without asking.
 _MOST_PROFILE = 46 << 10
 #: Bytes of shared memory of a stripe, besides the profile.
 _RINGS = 2048
-#: Launches under way on a device: while one ends, with fewer and fewer stripes, another is in full swing. The
-#: simulator runs one at a time.
-_LAUNCHES = 1 if SIMULATED else 2
+#: Launches under way on a device: those of tiles on the way of an alignment are small. One of more stripes
+#: than half of those that run at a time is the only one of its kind. The simulator runs one at a time.
+_LAUNCHES = 1 if SIMULATED else 4
 #: Seconds between looks at what a launch has done.
 _PAUSE = 0.0005
 #: Least cells of a region that is worth a launch.
@@ -175,7 +177,7 @@ class _Coded:
             return None
         wide = kernel.profile_bytes(WideScores(), len(self.scores))
         fits = self.scores.min() >= -128 and self.scores.max() <= 127
-        if fits and _WARPS * (wide + _RINGS) > _SHARED:
+        if fits and _FEW_WARPS * (wide + _RINGS) > _SHARED:
             return NarrowScores()
         return WideScores() if wide <= _MOST_PROFILE else None
 
@@ -326,6 +328,7 @@ class GpuTiles:
         self._devices = [_Device(number) for _ in range(_LAUNCHES) for number in devices]
         self.visits = len(self._devices)
         self._free: SimpleQueue[_Device] = SimpleQueue()
+        self._large = {number: threading.Lock() for number in devices}
         for device in self._devices:
             self._free.put(device)
         self._lock = threading.Lock()
@@ -354,7 +357,10 @@ class GpuTiles:
         try:
             with on_device(device.facts.number):
                 memory = _Memory(coded, visit, device, self._edge(visit))
-                found = _sweep(pair, coded, memory, device)
+                large = 2 * memory.stripes > _WARPS * device.facts.multiprocessors
+                # What a launch waits for is of one that runs already.
+                with self._large[device.facts.number] if large else contextlib.nullcontext():
+                    found = _sweep(pair, coded, memory, device)
                 if visit.above is not None:
                     edge, visit.above.edge = visit.above.edge, None
                     self._edges.put(edge)
@@ -418,8 +424,10 @@ def _launch(pair: LongPair, coded: _Coded, memory: _Memory, device: _Device) -> 
     gap: Any = AffineGap(opening, prolong)
     if costs.gap_open == costs.gap_extend:
         gap = LinearGap(prolong)
-    free = SaturatingMaxPlus(np.int32(0), np.int32(0))
-    algebras = (MaxPlus(np.int32(0), np.int32(0)) if costs.local else free, free)
+    algebras = (
+        MaxPlus(np.int32(0 if costs.local else np.iinfo(np.int32).min), np.int32(0)),
+        SaturatingMaxPlus(np.int32(0), np.int32(0)),
+    )
     ends = Anywhere() if memory.visit.watched else AtEdges()
     stripes = min(_WARPS, _SHARED // (coded.shared + _RINGS)) * device.facts.multiprocessors
     stripes = min(stripes, MARKS // 2)

@@ -62,9 +62,12 @@ _SLOTS = 3
 #: Share of the free memory that is used: the rest is for kernels and what the driver needs.
 _USED = 0.8
 #: Bytes of a part that are sent at a time; there is room for two.
-_PIECE = 1 << 22
+_PIECE = 1 << 23
 #: Residues of a part at the most: enough to keep a device busy, and the host is done with it soon.
 _RESIDUES = 1 << 26
+#: Residues of the first part, and those that are worth a device of their own.
+_FIRST_RESIDUES = 1 << 22
+_LEAST_RESIDUES = 1 << 20
 #: Bytes for each target besides its residues: start, length, number, scores.
 _TARGET_BYTES = 8 + 4 + 4 + 4 * 64
 #: Bytes for each column of a warp that keeps the last row of a stripe.
@@ -96,22 +99,31 @@ def shares_of(
     lengths: NDArray[np.integer],
     plan: SearchPlan,
     needs: Callable[[int, int], int],
+    devices: int = 0,
 ) -> list[tuple[int, int]]:
     """Shares of neighbouring blocks of targets that fit into a slot: (first block, one after the last).
 
     `lengths` is (blocks, lanes). ``needs(targets, residues)`` is what a kernel needs in bytes beyond the
-    residues themselves. `DeviceMemoryError` if one block is too large on its own.
+    residues themselves. With `devices`, every one of them gets as many shares as the others, of like sizes,
+    the first ones small, so that it computes while the next ones are on their way. `DeviceMemoryError` if one
+    block is too large on its own.
     """
     residues = np.concatenate([[0], np.cumsum(lengths.sum(axis=1, dtype=np.int64))])
     targets = np.concatenate([[0], np.cumsum((lengths > 0).sum(axis=1, dtype=np.int64))])
 
     def size(first: int, last: int) -> int:
         count, total = int(targets[last] - targets[first]), int(residues[last] - residues[first])
-        return total + _TARGET_BYTES * count + needs(count, total)
+        return 2 * total + _TARGET_BYTES * count + needs(count, total)
 
-    shares, first = [], 0
+    shares: list[tuple[int, int]] = []
+    first, most = 0, plan.residues
     while first < len(lengths):
-        last = int(np.searchsorted(residues, residues[first] + plan.residues, "right")) - 1
+        if devices and len(shares) % devices == 0:
+            own = int(residues[-1] - residues[first]) // devices
+            # Blocks are not cut, so shares come out a little smaller.
+            own = max(own + own // 64 + 1, _LEAST_RESIDUES)
+            most = min(plan.residues, own, _FIRST_RESIDUES << len(shares) // devices)
+        last = int(np.searchsorted(residues, residues[first] + most, "right")) - 1
         last = max(last, first + 1)
         while last > first + 1 and size(first, last) > plan.bytes:
             last = first + (last - first) // 2
@@ -160,21 +172,6 @@ def tiles_of(first_columns: NDArray[np.int64]) -> Tiles:
     return Tiles(rows, np.append(blocks, widths.size), np.append(columns, 0))
 
 
-def pieces_of(tiles: Tiles, most: int) -> list[tuple[int, int]]:
-    """Tiles that are sent together: the first of each piece, and the one after its last.
-
-    A piece has at most `most` bytes, but a tile at least.
-    """
-    rows = max(most // LANES, TILE)
-    pieces, first, count = [], 0, tiles.rows.size - 1
-    while first < count:
-        last = int(np.searchsorted(tiles.rows, tiles.rows[first] + rows, "right")) - 1
-        last = min(max(last, first + 1), count)
-        pieces.append((first, last))
-        first = last
-    return pieces
-
-
 #: Threads that work on a tile.
 THREADS = 256
 _WORDS = LANES // 4
@@ -184,18 +181,18 @@ _SHARED = TILE * _ROW // 4
 
 
 @cuda_kernel()
-def untangle(words, first, tiles, starts, codes):  # type: ignore[no-untyped-def]
+def untangle(words, tiles, starts, codes):  # type: ignore[no-untyped-def]
     """Write the residues of tiles to where each target has them; a block of 256 threads for each tile.
 
-    `words` are packed columns, four lanes a word, from tile `first` on; `tiles` the fields of `Tiles`;
+    `words` are packed columns, four lanes a word, from the first tile on; `tiles` the fields of `Tiles`;
     `starts` where the target of each lane of each block starts in `codes`, and the end of the last; `codes`,
     written to, all targets in one array.
     """
     shared = cuda.shared.array(_SHARED, np.uint32)
     thread = np.int32(cuda.threadIdx.x)
-    tile = first + cuda.blockIdx.x
+    tile = cuda.blockIdx.x
     size = np.int32(tiles[0, tile + 1] - tiles[0, tile])
-    row = (tiles[0, tile] - tiles[0, first]) * _WORDS
+    row = (tiles[0, tile] - tiles[0, 0]) * _WORDS
     for k in range(thread, size * _WORDS, THREADS):
         shared[k // _WORDS * (_ROW // 4) + k % _WORDS] = words[row + k]
     cuda.syncthreads()
@@ -250,7 +247,7 @@ def find_best(out, least, most, counters, places, scores):  # type: ignore[no-un
 _KEPT_RESIDUES: Final = 1 << 20
 #: Queries whose scores with all targets come to the host at a time, and that are launched together where
 #: only those of the best come. Of these, room for so many that are equal.
-_DENSE: Final = 8
+_DENSE: Final = 4
 _TOGETHER: Final = 64
 _TIED: Final = 1 << 10
 #: Of the memory of a slot, the share that rows between stripes may take.
@@ -305,8 +302,11 @@ class _Forms:
         key = id(query), query.rows.size if query.free.local else longest
         with self._lock:
             if key not in self._kept:
-                self._kept[key] = QueryForms(query, key[1])
+                made = self._kept[key] = QueryForms(query, key[1])
                 self._residues += query.rows.size
+                if made.served:
+                    # The threads of all parts are about to ask for it, and each would make it.
+                    _ = made.packed
             self._kept.move_to_end(key)
             while self._residues > _KEPT_RESIDUES and len(self._kept) > 1:
                 _, oldest = self._kept.popitem(last=False)
@@ -359,19 +359,21 @@ class SearchSlot(SlotArrays):
         texts = DeviceTexts(self.room("codes", int(starts[-1]), np.uint8), where)
         tiles = tiles_of(first_columns)
         sent = self.upload("tiles", np.concatenate(tiles)).reshape(len(tiles), tiles.rows.size)
-        for number, (first, last) in enumerate(pieces_of(tiles, piece)):
-            rows = packed[tiles.rows[first] : tiles.rows[last]]
-            words = self.stage(rows.reshape(-1), number).view(np.uint32)
-            rest = (sent, texts.starts, texts.codes)
-            untangle.launch(last - first, THREADS, words, np.int64(first), *rest, stream=self.stream)
+        columns = packed[first_columns[0] : first_columns[-1]].reshape(-1)
+        words = self.room("columns", columns.size, np.uint8)
+        for number, first in enumerate(range(0, columns.size, piece)):
+            self.stage(columns[first : first + piece], words[first : first + piece], number)
+        rest = (sent, texts.starts, texts.codes)
+        untangle.launch(tiles.rows.size - 1, THREADS, words.view(np.uint32), *rest, stream=self.stream)
         return OnDevice(texts, np.append(starts[used], starts[-1]), used, [])
 
     def scores(
         self, forms: Sequence[QueryForms], targets: OnDevice, most: int
-    ) -> Iterator[NDArray[np.int64]]:
+    ) -> Iterator[NDArray[np.integer]]:
         """Scores of queries with the targets; while some are computed, those before are taken over.
 
-        `targets` is what `send` has returned last; the kernel may need `most` bytes.
+        `targets` is what `send` has returned last; the kernel may need `most` bytes. Scores are to be copied
+        before the next ones are asked for.
         """
         before: _Started | None = None
         for number, some in enumerate(_alike(forms, _DENSE)):
@@ -397,21 +399,25 @@ class SearchSlot(SlotArrays):
         self._packed(forms, targets, out)
         return _Started(forms, *self.fetch(f"packed scores {half}", out))
 
-    def _finish(self, started: _Started, targets: OnDevice, most: int) -> Iterator[NDArray[np.int64]]:
+    def _finish(self, started: _Started, targets: OnDevice, most: int) -> Iterator[NDArray[np.integer]]:
         if started.done is not None:
             started.done.synchronize()
         for form, found in zip(started.forms, started.found, strict=True):
-            scores = found.astype(np.int64)
-            self._exact(form, targets, scores, np.arange(scores.size), most)
-            yield scores
+            self._exact(form, targets, found, None, most)
+            yield found
 
     def _exact(
-        self, form: QueryForms, targets: OnDevice, scores: NDArray[np.int64], which: NDArray[Any], most: int
+        self,
+        form: QueryForms,
+        targets: OnDevice,
+        scores: NDArray[np.integer],
+        which: NDArray[Any] | None,
+        most: int,
     ) -> None:
-        """Change the scores of some targets that packed lanes could not hold to those of 32 bits."""
+        """Change the scores of some or all targets that packed lanes could not hold to those of 32 bits."""
         again = np.flatnonzero(scores >= PACKED_LIMIT)
         if again.size:
-            scores[again] = self._wide(form, targets, which[again], most)
+            scores[again] = self._wide(form, targets, again if which is None else which[again], most)
 
     def best(
         self, forms: Sequence[QueryForms], targets: OnDevice, wanted: tuple[Sequence[int], int], most: int
@@ -420,12 +426,14 @@ class SearchSlot(SlotArrays):
 
         `wanted` is the least score for each query, and how many of the best.
         """
-        for first in range(0, len(forms), _TOGETHER):
-            some = forms[first : first + _TOGETHER]
+        # Of one size: while others compute, what few queries have found would be taken over too late.
+        step = -(-len(forms) // -(-len(forms) // _TOGETHER))
+        for first in range(0, len(forms), step):
+            some = forms[first : first + step]
             shape = len(some), targets.used.size
             out = self.room("packed scores 0", shape, np.int32)
             counters = self._packed(some, targets, out)
-            floors = np.clip(wanted[0][first : first + _TOGETHER], 0, PACKED_LIMIT).astype(np.int32)
+            floors = np.clip(wanted[0][first : first + step], 0, PACKED_LIMIT).astype(np.int32)
             room = min(shape[1], 2 * wanted[1] + _TIED)
             places, scores = (self.room(name, (shape[0], room), np.int32) for name in ("places", "best"))
             given = self.upload("floors", floors), np.int32(wanted[1]), counters, places, scores
@@ -517,12 +525,6 @@ class Slots(SlotPool[SearchSlot]):
 SLOTS: Final = Slots()
 
 
-#: Residues of a part that are worth a device of their own.
-_LEAST_RESIDUES = 1 << 20
-#: Those that are worth to be a part of their own while another one is computed with.
-_WORTH = 1 << 24
-
-
 def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]]:
     """Best scores of queries with the targets of blocks.
 
@@ -551,20 +553,23 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
         if used.size:
             targets = slot.send(part, used, plan.piece)
             found = slot.scores([forms[k] for k in served], targets, plan.bytes)
+            # As a slice, where lanes without a target stand last: that is ten times as fast.
+            place: Any = slice(used.size) if used[-1] < used.size else used
             for k, own in zip(served, found, strict=True):
-                scores[k][first:last].ravel()[used] = own
+                scores[k][first:last].ravel()[place] = own
 
     def run(share: tuple[int, int]) -> None:
         _with_memory(devices, on_slot, *share)
         residues = int(blocks.lengths[slice(*share)].sum(dtype=np.int64))
         progress(residues * sum(queries[k].rows.size for k in served))
 
-    total = int(blocks.lengths.sum(dtype=np.int64))
-    some = plan._replace(residues=_residues_of_a_part(total, plan.residues, len(devices)))
-    shares = shares_of(blocks.lengths, some, partial(packed_bytes, m=rows, longest=longest))
+    needs = partial(packed_bytes, m=rows, longest=longest)
+    shares = shares_of(blocks.lengths, plan, needs, len(devices))
     over_threads(min(len(shares), plan.slots * len(devices)), shares, run)
     for k in served:
-        offer_border(queries[k], blocks.lengths, scores[k])
+        # Local scores are 0 at the least as they are.
+        if not queries[k].free.local:
+            offer_border(queries[k], blocks.lengths, scores[k])
     return scores
 
 
@@ -593,17 +598,6 @@ def best_batch(batch: BestBatch, target: CudaTarget) -> list[BestLanes]:
     # Of all parts, and with those that packed lanes could not hold.
     lanes, scores = ([np.concatenate([part[k] for part in own]) for own in found] for k in (0, 1))
     return [best_lanes(*own, most) for own in zip(lanes, scores, least, strict=True)]
-
-
-def _residues_of_a_part(total: int, most: int, devices: int) -> int:
-    """Residues of a part: every one of several devices gets as many parts as the others, of one size."""
-    if devices == 1:
-        return most
-    # Two, where they are worth it: one is computed with while the other is sent.
-    rounds = max(-(-total // (most * devices)), min(total // (_WORTH * devices), 2), 1)
-    # Blocks are not cut, so parts come out a little smaller.
-    own = total // (rounds * devices)
-    return min(max(own + own // 64 + 1, _LEAST_RESIDUES), most)
 
 
 def _with_memory(

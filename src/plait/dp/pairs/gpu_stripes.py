@@ -9,12 +9,13 @@ import numpy as np
 from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
 from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, gaps
 from plait.lang import compile as _jit
+from plait.lang.algebras import choice
 from plait.lang.compile import by_type, by_type_of, shared
 from plait.lang.lanes import maximum
 from plait.lang.warps import ballot, lane_index, shuffle, shuffle_up, synchronize_warp
 
 #: Costs up to which marks leave room for what goes on in a gap, and stripes that have different marks.
-MOST_COST = 1 << 16
+MOST_COST = 1 << 15
 MARKS = 1 << 14
 
 
@@ -40,7 +41,7 @@ def high(two: Any) -> Any:
 def with_mark(two: Any, mark: Any) -> Any:
     """``h`` and ``f`` with the mark of a stripe.
 
-    What goes on in a gap is at most ``h``, and less by no more than a gap costs. So 18 bits hold the
+    What goes on in a gap is at most ``h``, and less by no more than two gaps cost. So 18 bits hold the
     difference (`MOST_COST`), and the other 14 bits the number of the stripe. All stripes that are under way
     at a time must have different marks, lest one takes what an earlier one wrote for what it waits for.
     """
@@ -184,6 +185,35 @@ def to_send(extent: Any, last: Any, other: Any) -> Any:
 @by_type
 def last_lane(extent: Any) -> Any:
     """The thread with the stripe's last row."""
+
+
+@shared
+def _affine_down(gap: Any) -> Any:
+    return AffineGap(gap.open, maximum(gap.open, gap.prolong))
+
+
+@shared
+def _linear_down(gap: Any) -> Any:
+    return AffineGap(gap.prolong, gap.prolong)
+
+
+#: The costs of gaps that go down, see `visit_cell`.
+costs_down = by_type_of({AffineGap: _affine_down, LinearGap: _linear_down})
+
+
+@shared
+def visit_cell(costs: Any, algebras: Any, diag: Any, e: Any, f: Any, score: Any) -> Any:
+    """``h`` of a cell, and what goes on to the right and down.
+
+    `costs` are those of gaps, and `costs_down` of them; `algebras` one whose zero no cell falls below, and
+    that of sums. To open a gap from ``f`` is no better than to go on with it at the lesser cost. So what goes
+    down comes of ``f`` and of the cell without it, and the cell below waits for one operation, not for three.
+    """
+    gap, down = costs
+    floor, sums = algebras
+    other = cell(gap, sums, diag, e, e, score)
+    h = choice(sums, choice(sums, other, f), floor.zero)
+    return h, gaps(gap, sums, h, e, f)[0], gaps(down, sums, other, f, f)[1]
 
 
 @shared
@@ -356,19 +386,16 @@ def _visit_rows(extent: Any, step: Any, memory: Any, place: Any, state: Any, ent
 
     `state` is h and e of the rows, and the best value; `entering` diag of the first row, and f.
     """
-    gap, algebras, ends, kind = step
+    costs, algebras, ends, kind = step
     h, e, best = state
     diag, f = entering
     send_h, send_f = diag, f
     for k in range(ROWS // 2):
         s0, s1 = two_scores(kind, memory[0], place, k)
-        e0, e1 = e[2 * k], e[2 * k + 1]
-        h0 = cell(gap, algebras[0], diag, e0, f, s0)
-        e0, f = gaps(gap, algebras[1], h0, e0, f)
+        h0, e0, f = visit_cell(costs, algebras, diag, e[2 * k], f, s0)
         if is_last(extent, 2 * k):
             send_h, send_f = h0, f
-        h1 = cell(gap, algebras[0], h[2 * k], e1, f, s1)
-        e1, f = gaps(gap, algebras[1], h1, e1, f)
+        h1, e1, f = visit_cell(costs, algebras, h[2 * k], e[2 * k + 1], f, s1)
         if is_last(extent, 2 * k + 1):
             send_h, send_f = h1, f
         best = watch(ends, watch(ends, best, h0), h1)
@@ -509,10 +536,10 @@ def sweep_stripes(
 ) -> None:
     """Visit a region; any number of blocks of one warp.
 
-    `gap` has arrays with the cost for each lane, int32. `algebras` are that of cells and that of gaps: for
-    local alignment `MaxPlus` and `SaturatingMaxPlus`, otherwise twice the latter; what a gap hands on need
-    not be held at 0, since no cell falls below it. `ends` is `AtEdges`, or `Anywhere` for the best values of
-    tiles; `kind` `WideScores` or `NarrowScores`; `following` one int32, the next stripe that a warp takes.
+    `gap` has arrays with the cost for each lane, int32. `algebras` are as for `visit_cell`: what a gap hands
+    on need not be held at the zero, since no cell falls below it. `ends` is `AtEdges`, or `Anywhere` for the
+    best values of tiles; `kind` `WideScores` or `NarrowScores`; `following` one int32, the next stripe that a
+    warp takes.
     """
     profile = cuda.shared.array(0, _LONG)
     letters = cuda.shared.array(_LETTERS, np.int32)
@@ -520,7 +547,8 @@ def sweep_stripes(
     below = cuda.shared.array(_BELOW, np.int64)
     memory = (profile, letters, entering, below)
     lane = np.int32(lane_index())
-    step = (own_costs(gap, lane), algebras, ends, kind)
+    own = own_costs(gap, lane)
+    step = ((own, costs_down(own)), algebras, ends, kind)
     height = np.int32(ROWS * 32)
     stripe = _take(following, lane)
     while stripe * height < shape.rows:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.cuda import cuda, cuda_kernel
-from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, gaps
+from plait.dp.pairs.gaps import AffineGap, LinearGap, gaps
 from plait.dp.pairs.gpu_packed import WORD, WORD_TYPE, four_words, shared_place
-from plait.dp.pairs.gpu_stripes import all_bits_if_equal, blend
+from plait.dp.pairs.gpu_stripes import all_bits_if_equal, blend, costs_down, visit_cell
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus, choice
 from plait.lang.compile import shared
@@ -83,7 +83,7 @@ def end_of(query: Any, alg: Any, best: Any, h: Any, row: Any, last_column: Any) 
 @shared
 def above(step: Any, query: Any, memory: Any, warp: Any, stripe: Any, column: Any) -> Any:
     """``h`` and ``f`` of the row above a stripe: of the border, or of the last row of the stripe before."""
-    gap, (_, alg) = step
+    (gap, _), (_, alg) = step
     if stripe > 0:
         return memory.h[np.uint32(warp), np.uint32(column)], memory.f[np.uint32(warp), np.uint32(column)]
     h = query.top[np.uint32(column + 1 if query.top.size > 1 else 0)]
@@ -93,19 +93,18 @@ def above(step: Any, query: Any, memory: Any, warp: Any, stripe: Any, column: An
 @shared
 def cells_of(step: Any, profile: Any, place: Any, states: Any, diagonal: Any, f: Any, best: Any) -> Any:
     """The rows of a lane in a column: what it hands down, and the best value."""
-    gap, algebras = step
+    costs, algebras = step
     h_column, e_column = states
     h = diagonal
     for group in range(ROWS // 4):
         scores = four_words(profile, np.uint32(place + np.uint32(128 * WORD * group)))
         for k in range(4):
             r = 4 * group + k
-            h = np.int32(cell(gap, algebras[0], diagonal, e_column[r], f, scores[k]))
+            h, e, f = visit_cell(costs, algebras, diagonal, e_column[r], f, scores[k])
+            h, f = np.int32(h), np.int32(f)
             diagonal = h_column[r]
             h_column[r] = h
-            e, f = gaps(gap, algebras[1], h, e_column[r], f)
             e_column[r] = e
-            f = np.int32(f)
             best = choice(algebras[1], best, h)
     return h, f, best
 
@@ -130,6 +129,8 @@ def sweep_stripe(
     lane, warp, stripe = place
     row = np.int32(stripe * STRIPE + lane * ROWS)
     more = (stripe + 1) * STRIPE < query.letters.size
+    # Else there is the same above all columns.
+    changing = stripe > 0 or query.top.size > 1
     own = np.uint32(shared_place(profile) + np.uint32(4 * WORD) * np.uint32(lane))
     diagonal_in = query.left_h[row]
     h, f = np.int32(0), np.int32(0)
@@ -144,7 +145,8 @@ def sweep_stripe(
         following = np.int32(column + 1)
         if np.uint32(following) < np.uint32(columns):
             code = np.uint32(codes[np.uint64(start + following)])
-            ahead = above(step, query, memory, warp, stripe, following)
+            if changing:
+                ahead = above(step, query, memory, warp, stripe, following)
         if np.uint32(column) < np.uint32(columns):
             diagonal = diagonal_in
             diagonal_in = h
@@ -176,9 +178,9 @@ def take_batch(memory: Any, taken: Any) -> Any:
 def wide_scores(gap, algebras, query, texts, chosen, memory, out):  # type: ignore[no-untyped-def]
     """Best scores of a query with chosen targets; ``out[k]`` is that of target ``chosen[k]``.
 
-    `algebras` are that of cells and that of gaps. Launched with up to `WARPS` warps a block and no more warps
-    than `memory` has rows for. Blocks take as many targets as they have warps, in the order of `chosen`, so
-    the longest had better come first, and go through the stripes of the query together.
+    `algebras` are as for `plait.dp.pairs.gpu_stripes.visit_cell`. Launched with up to `WARPS` warps a block
+    and no more warps than `memory` has rows for. Blocks take as many targets as they have warps, in the order
+    of `chosen`, so the longest had better come first, and go through the stripes of the query together.
     """
     profile = cuda.shared.array(0, WORD_TYPE)
     taken = cuda.shared.array(1, np.int32)
@@ -186,6 +188,7 @@ def wide_scores(gap, algebras, query, texts, chosen, memory, out):  # type: igno
     warps = np.int32(cuda.blockDim.x // 32)
     own = np.int32(cuda.threadIdx.x // 32)
     states = (cuda.local.array(ROWS, np.int32), cuda.local.array(ROWS, np.int32))
+    step = ((gap, costs_down(gap)), algebras)
     filled = np.int32(-1)
     batch = take_batch(memory, taken)
     while batch * warps < chosen.size:
@@ -204,7 +207,7 @@ def wide_scores(gap, algebras, query, texts, chosen, memory, out):  # type: igno
                     states[0][r] = query.left_h[row + 1]
                     states[1][r] = query.left_e[row]
                 place = (lane, np.int32(cuda.blockIdx.x * WARPS + own), stripe)
-                best = sweep_stripe((gap, algebras), query, text, profile, states, memory, place, best)
+                best = sweep_stripe(step, query, text, profile, states, memory, place, best)
                 synchronize_warp()
         for distance in (16, 8, 4, 2, 1):
             best = choice(algebras[1], best, shuffle_xor(best, distance))
@@ -230,7 +233,7 @@ class WideSetup:
         if query.gap_open == query.gap_extend:
             self.gap = LinearGap(number(-query.gap_open))
         zero = 0 if free.local else _LOW
-        # What a gap hands on need not be held at 0: no cell falls below it.
+        # What a gap hands on need not be held at 0, since no cell falls below it.
         free_gaps = SaturatingMaxPlus(number(zero), number(0))
         self.algebras: Any = (MaxPlus(number(zero), number(0)) if free.local else free_gaps, free_gaps)
         self.stripes = -(-rows // STRIPE)

@@ -492,7 +492,7 @@ def aligned_pairs(path: BestPath) -> tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 #: What visits are cut into for each rank, across; while the first ones are swept, ranks wait.
-_VISITS_A_RANK: Final = 4
+_VISITS_A_RANK: Final = 3
 #: Cells of a region that is shared out, at least: a tenth of a second of one processor.
 _SHARED_CELLS: Final = 1 << 28
 
@@ -558,7 +558,8 @@ def k_best(task: KBest, pair: LongPair, steps: TileSteps) -> list[BestPath]:
     find = _Apart if task.apart else _Disjoint
     if ranks is None:
         return list(find(task, steps).run())
-    own = CpuTiles(steps._replace(threads=ranks.size)) if steps.many is None else steps.many
+    # Larger pieces than for threads: their edges are sent.
+    own = steps.many or CpuTiles(steps._replace(threads=max(ranks.size // 2, 2)))
 
     def over_ranks(call: Callable[[_Piece], _Swept]) -> list[BestPath]:
         shared = _RankTiles(own, steps.many, ranks.size, call)

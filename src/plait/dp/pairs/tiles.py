@@ -444,16 +444,19 @@ def _barred(source: Any, barred: Sequence[NDArray[np.int64]], tile: Tile, limits
     return Barred(source, rows[inside] - tile.row, columns[inside] - tile.column, marks)
 
 
-#: Tiles that are made ready ahead: more take the interpreter longer than they save.
+#: Tiles that are made ready ahead: more take the interpreter longer than they save. Those that are cut take
+#: it less.
 _AHEAD = 3
+_CUT_AHEAD = 8
 
 
 class _Ready(NamedTuple):
-    """A tile with its choices, or cut into tiles of which the edges are kept."""
+    """A tile with its choices, or cut into tiles of which the edges are kept, with a walk that may be met."""
 
     tile: Tile
     bits: Any
     sweep: Sweep | None
+    seen: KeptTiles | None = None
 
 
 class _Over(Exception):
@@ -461,10 +464,10 @@ class _Over(Exception):
 
 
 class _Pool:
-    """Threads that look ahead, and whether they are to stop."""
+    """Threads that look so many tiles ahead, and whether they are to stop."""
 
-    def __init__(self, threads: int) -> None:
-        self.threads = ThreadPoolExecutor(threads, "plait-ahead")
+    def __init__(self, threads: int, ahead: int) -> None:
+        self.threads, self.ahead = ThreadPoolExecutor(min(threads, ahead), "plait-ahead"), ahead
         self.over = Event()
 
     def for_a_while(self, pair: LongPair) -> LongPair:
@@ -514,6 +517,15 @@ class KeptTiles:
         return found
 
 
+def _fits(pair: LongPair, tile: Tile) -> bool:
+    """Whether the choices of a tile can be kept."""
+    setup = pair.setup
+    rows, columns = tile.row_end - tile.row, tile.column_end - tile.column
+    keeping = setup._replace(rules=(*setup.rules[:2], of_kind(setup.rules[2], True)))
+    smallest = max(rows, columns) <= ROWS * setup.lanes.width
+    return smallest or choice_bytes(keeping, rows, columns) <= pair.choice_limit
+
+
 def _choices_of(ready: _Ready) -> int:
     return 0 if ready.bits is None else int(ready.bits.nbytes)
 
@@ -548,41 +560,46 @@ class _Ahead:
 
     def _look_ahead(self, pool: _Pool, row: int, column: int) -> None:
         """Make the tiles ready that the walk comes to if it stays on its diagonal."""
-        grid, wanted = self.sweep.grid, []
-        for _ in range(_AHEAD):
+        grid, wanted = self.sweep.grid, {}
+        for _ in range(pool.ahead):
             tile = grid.tile(*grid.place(row, column))
             step = min(row - tile.row, column - tile.column) + 1
             row, column = row - step, column - step
             if row < grid.region.row or column < grid.region.column:
                 break
-            wanted.append(grid.place(row, column))
+            wanted[grid.place(row, column)] = row, column
         for place in set(self.waiting) - set(wanted):
             self.waiting.pop(place).cancel()
-        for place in wanted:
+        for place, entry in wanted.items():
             if place not in self.waiting:
                 tile = grid.tile(*place)
-                self.waiting[place] = pool.threads.submit(self._make, self.pair_ahead, *place, tile)
+                self.waiting[place] = pool.threads.submit(self._make, self.pair_ahead, *place, tile, entry)
 
-    def _fits(self, tile: Tile) -> bool:
-        """Whether the choices of a tile can be kept."""
-        setup = self.pair.setup
-        rows, columns = tile.row_end - tile.row, tile.column_end - tile.column
-        keeping = setup._replace(rules=(*setup.rules[:2], of_kind(setup.rules[2], True)))
-        smallest = max(rows, columns) <= ROWS * setup.lanes.width
-        return smallest or choice_bytes(keeping, rows, columns) <= self.pair.choice_limit
-
-    def _make(self, pair: LongPair, i: int, j: int, tile: Tile) -> _Ready:
-        """Make a tile ready, or its part that begins at the same cell."""
+    def _make(
+        self, pair: LongPair, i: int, j: int, tile: Tile, entry: tuple[int, int] | None = None
+    ) -> _Ready:
+        """Make a tile ready, or its part that begins at the same cell; a walk may come in at `entry`."""
         whole, corner = self.sweep.tile_edges(i, j)
         rows, columns = tile.row_end - tile.row, tile.column_end - tile.column
         edges = Edges(
             whole.row_h[:columns], whole.row_f[:columns], whole.column_h[:rows], whole.column_e[:rows]
         )
-        if self._fits(tile):
+        if _fits(pair, tile):
             return _Ready(tile, sweep_tile(pair, self.steps, tile, edges, corner, True)[1], None)
         sweep = Sweep(pair, self.steps, tile, edges, corner, pair.checkpoint_limit, False)
         sweep.run()
-        return _Ready(tile, None, sweep)
+        return _Ready(tile, None, sweep, entry and self._foreseen(sweep, *entry))
+
+    def _foreseen(self, sweep: Sweep, row: int, column: int) -> KeptTiles:
+        """A walk from a cell of a region's lower or right edge; the one that comes by soon meets it."""
+        region, edges = sweep.grid.region, sweep.edges
+        lowest = row + 1 == region.row_end
+        value = edges.row_h[column - region.column] if lowest else edges.column_h[row - region.row]
+        walk = Walk(sweep.pair, self.steps._replace(threads=1), np.array([value, row, column], np.int64))
+        seen = KeptTiles()
+        walk.back(sweep, seen)
+        walk.tell(seen)
+        return seen
 
 
 class Walk:
@@ -601,20 +618,22 @@ class Walk:
         #: Where the walk came into tiles: how many runs there were, and columns of the last one.
         self.entries: dict[tuple[int, ...], tuple[int, int]] = {}
 
-    def back(self, sweep: Sweep) -> None:
-        """Walk through the tiles of a region whose edges were kept."""
+    def back(self, sweep: Sweep, seen: KeptTiles | None = None) -> None:
+        """Walk through the tiles of a region whose edges were kept; `seen` has walks that may be met."""
         region = sweep.grid.region
         cursor = self.cursor
-        with self._pool() as pool:
+        known = self.kept if seen is None else seen
+        # Where a walk is soon met there is little to look ahead for.
+        with self._pool(sweep if seen is None else None) as pool:
             ahead = _Ahead(self.pair, self.steps, sweep, pool, self.kept)
             while cursor[2] != DONE and cursor[0] >= region.row and cursor[1] >= region.column:
-                if self.kept is not None and self._follow(self.kept):
-                    return
+                if known is not None and self._follow(known):
+                    continue
                 ready = ahead.take(int(cursor[0]), int(cursor[1]))
                 if ready.sweep is None:
                     self._through(ready)
                 else:
-                    self.back(ready.sweep)
+                    self.back(ready.sweep, ready.seen)
 
     def _follow(self, kept: KeptTiles) -> bool:
         """Go on as a walk before that came to the same place, which ends as that one did; note the place."""
@@ -638,13 +657,13 @@ class Walk:
         return True
 
     @contextmanager
-    def _pool(self) -> Iterator[_Pool | None]:
-        """Threads that look ahead, where there are some to spare."""
+    def _pool(self, sweep: Sweep | None) -> Iterator[_Pool | None]:
+        """Threads that look ahead in a region, where there are some to spare."""
         # Where a region is swept tile by tile, its threads are busy with the tiles of one cut.
-        if self.steps.many is None or self.steps.threads < 2:
+        if sweep is None or self.steps.many is None or self.steps.threads < 2:
             yield None
             return
-        pool = _Pool(min(self.steps.threads, _AHEAD))
+        pool = _Pool(self.steps.threads, _AHEAD if _fits(self.pair, sweep.grid.tile(0, 0)) else _CUT_AHEAD)
         try:
             yield pool
         finally:
@@ -671,7 +690,11 @@ class Walk:
             self.runs,
         )
         if self.kept is not None:
-            self.kept.walks |= {place: (self, entry) for place, entry in self.entries.items()}
+            self.tell(self.kept)
+
+    def tell(self, kept: KeptTiles) -> None:
+        """Let others that come to the same places go on as this one did."""
+        kept.walks |= {place: (self, entry) for place, entry in self.entries.items()}
 
 
 def whole_matrix(pair: LongPair, steps: TileSteps) -> tuple[Tile, Edges]:

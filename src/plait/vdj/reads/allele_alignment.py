@@ -360,33 +360,39 @@ class Segments(NamedTuple):
 @shared
 def segment_on(index: Any, letters: Any, pair: int, diagonal: int, out: Any) -> bool:
     """Look on a diagonal for the first segment of the wanted score, the shortest of those with its end."""
-    first = out.firsts[pair]
-    start = index.bounds[out.references[pair]]
-    length = index.bounds[out.references[pair] + 1] - start
+    low, text, other = on_diagonal(index, letters, pair, diagonal, out)
     score = 0
     begin = 0
-    for position in range(max(0, -diagonal), min(out.lasts[pair] - first, length - diagonal)):
+    for position in range(text.size):
         if score == 0:
             begin = position
-        score += index.scores[letters[first + position], index.letters[start + position + diagonal]]
-        score = max(score, 0)
+        score = max(score + index.scores[text[position], other[position]], 0)
         if score == out.wanted[pair]:
-            out.starts[pair] = begin
-            out.ends[pair] = position + 1
+            out.starts[pair] = low + begin
+            out.ends[pair] = low + position + 1
             out.diagonals[pair] = diagonal
             return True
     return False
 
 
 @shared
-def _alike(index: Any, letters: Any, pair: int, diagonal: int, out: Any) -> int:
-    """How many letters of a diagonal can be alike."""
-    first = out.firsts[pair]
+def on_diagonal(index: Any, letters: Any, pair: int, diagonal: int, out: Any) -> Any:
+    """Where a diagonal enters the text of a pair, and the letters of text and reference on it."""
     start = index.bounds[out.references[pair]]
     length = index.bounds[out.references[pair] + 1] - start
+    low = max(0, -diagonal)
+    high = max(min(out.lasts[pair] - out.firsts[pair], length - diagonal), low)
+    text = letters[out.firsts[pair] + low : out.firsts[pair] + high]
+    return low, text, index.letters[start + low + diagonal : start + high + diagonal]
+
+
+@shared
+def _alike(index: Any, letters: Any, pair: int, diagonal: int, out: Any) -> int:
+    """How many letters of a diagonal can be alike."""
+    _, text, other = on_diagonal(index, letters, pair, diagonal, out)
     alike = 0
-    for position in range(max(0, -diagonal), min(out.lasts[pair] - first, length - diagonal)):
-        alike += (letters[first + position] & index.letters[start + position + diagonal]) != 0
+    for position in range(text.size):
+        alike += 1 if text[position] & other[position] != 0 else 0
     return alike
 
 
@@ -432,9 +438,11 @@ def count_alike(
     for k in range(run, last_run):
         length = runs[k, 1]
         if runs[k, 0] == 0:
-            for step in range(length):
-                own = letters[position + step]
-                same = own == index.letters[other + step] and index.numbers[own] >= 0
+            text = letters[position : position + length]
+            allele = index.letters[other : other + length]
+            for step in range(text.size):
+                own = text[step]
+                same = own == allele[step] and index.numbers[own] >= 0
                 alike += 1 if same else 0
                 unlike += 0 if same else 1
         position += 0 if runs[k, 0] == 1 else length

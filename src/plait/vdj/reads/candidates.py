@@ -63,8 +63,9 @@ class VoteScratch(NamedTuple):
 
     Of frames: `votes` are zero between texts; `diagonals` lead by `leads`; `touched` are those with votes,
     and `best` their best scores, 0 where they are not looked at. `scores` are those of the references of the
-    others, -1 for low ones. `planes`, (enough, 2), is the text as a `WordIndex` has its references. `words`,
-    (2, enough), are of the text and its mirror: words that may occur, and behind their 32 bits their places.
+    others, -1 for low ones. `planes`, (enough, 3), is the text as a `WordIndex` has its references, and which
+    letters differ. `words`, (2, enough), are of the text and its mirror: words that may occur, and behind
+    their 32 bits their places.
     """
 
     votes: Any
@@ -254,6 +255,21 @@ def _bits(word: int, low: int, high: int) -> int:
 
 
 @shared
+def plain_bound(index: Any, planes: Any, size: int, reference: int, diagonal: int, mismatch: int) -> int:
+    """What `plain_score` gives at most."""
+    low = max(0, -diagonal)
+    high = min(size, index.bounds[reference + 1] - index.bounds[reference] - diagonal)
+    # What ends with a word, and the best so far, if the words at their ends were free to be cut anywhere.
+    ending = bound = 0
+    for word in range(low >> 5, ((high - 1) >> 5) + 1):
+        unlike = population(_unlike(index, planes, word, reference, diagonal, low, high))
+        alike = min(high, 32 * word + 32) - max(low, 32 * word) - unlike
+        bound = max(bound, ending + alike)
+        ending = max(ending + alike + mismatch * unlike, alike)
+    return bound
+
+
+@shared
 def plain_score(
     index: Any, planes: Any, size: int, reference: int, diagonal: int, mismatch: int, floor: int
 ) -> Any:
@@ -263,16 +279,7 @@ def plain_score(
     """
     low = max(0, -diagonal)
     high = min(size, index.bounds[reference + 1] - index.bounds[reference] - diagonal)
-    if high - low < max(floor, 1):
-        return -1, 0, 0
-    # What ends with a word, and the best so far, if the words at their ends were free to be cut anywhere.
-    ending = bound = 0
-    for word in range(low >> 5, ((high - 1) >> 5) + 1):
-        unlike = population(_unlike(index, planes, word, reference, diagonal, low, high))
-        alike = min(high, 32 * word + 32) - max(low, 32 * word) - unlike
-        bound = max(bound, ending + alike)
-        ending = max(ending + alike + mismatch * unlike, alike)
-    if bound < floor:
+    if floor > 0 and plain_bound(index, planes, size, reference, diagonal, mismatch) < floor:
         return -1, 0, 0
     best = begin = end = score = 0
     start = after = low
@@ -302,64 +309,58 @@ def gaps_may_pay(
 
     It has to gain `below` as well. `own` is what `plain_score` gives for the diagonal.
     """
+    for word in range((size + 31) >> 5):
+        inside = own[1] < 32 * word + 32 and own[2] > 32 * word
+        here = _unlike(index, planes, word, reference, diagonal, own[1], own[2]) if inside else 0
+        planes[word, 2] = here
     length = index.bounds[reference + 1] - index.bounds[reference]
     for k in range(2 * _NEARBY):
         step = k // 2 + 1
         other = diagonal + (step if k % 2 == 0 else -step)
         span = max(0, -other), min(size, length - other)
         gap = limits.gap + (step - 1) * limits.gap_extend + below
-        if _most_gain(index, planes, reference, diagonal, other, span, limits.mismatch, own) > gap and (
-            _gain(index, planes, reference, diagonal, other, span, limits, own, gap)
+        if _most_gain(index, planes, reference, other, span, limits.mismatch, own) > gap and (
+            _gain(index, planes, reference, other, span, limits.mismatch, own, gap)
         ):
             return True
     return False
 
 
 @shared
+def _changes(index: Any, planes: Any, word: int, reference: int, other: int, span: Any, own: Any) -> Any:
+    """Letters of a word of a text that score better on another diagonal, worse, and those within `own`."""
+    every = _bits(word, span[0], span[1])
+    within = every & _bits(word, own[1], own[2])
+    there = _unlike(index, planes, word, reference, other, span[0], span[1])
+    here = planes[word, 2]
+    # Where both differ nothing changes.
+    return every & ~there & (here | ~within), there & ~here, within
+
+
+@shared
 def _most_gain(
-    index: Any, planes: Any, reference: int, diagonal: int, other: int, span: Any, mismatch: int, own: Any
+    index: Any, planes: Any, reference: int, other: int, span: Any, mismatch: int, own: Any
 ) -> int:
-    """All that letters of a span gain on another diagonal, if those that lose are left out."""
-    low, high = span
-    gain = 0
-    for word in range(low >> 5, ((high - 1) >> 5) + 1):
-        within = _bits(word, own[1], own[2])
-        # None differ where the score is the length.
-        here = 0
-        if own[0] < own[2] - own[1]:
-            here = _unlike(index, planes, word, reference, diagonal, own[1], own[2])
-        changed = _bits(word, low, high) & (here | ~within)
-        if changed != 0:
-            better = changed & ~_unlike(index, planes, word, reference, other, low, high)
-            gain += (1 - mismatch) * population(better & within) + population(better & ~within)
-    return gain
+    """What `_gain` may find, if the words at the ends of a stretch were free to be cut anywhere."""
+    ending = bound = 0
+    for word in range(span[0] >> 5, ((span[1] - 1) >> 5) + 1):
+        better, worse, within = _changes(index, planes, word, reference, other, span, own)
+        gain = population(better) - mismatch * population(better & within)
+        bound = max(bound, ending + gain)
+        loss = population(worse & within) - mismatch * population(worse)
+        ending = max(ending + gain - loss, gain)
+    return bound
 
 
 @shared
 def _gain(
-    index: Any,
-    planes: Any,
-    reference: int,
-    diagonal: int,
-    other: int,
-    span: Any,
-    limits: Any,
-    own: Any,
-    most: int,
+    index: Any, planes: Any, reference: int, other: int, span: Any, mismatch: int, own: Any, most: int
 ) -> bool:
     """Whether a stretch of a span gains more than `most` on another diagonal."""
-    low, high = span
-    mismatch = limits.mismatch
     inside = 1 - mismatch
     gain = 0
-    for word in range(low >> 5, ((high - 1) >> 5) + 1):
-        every = _bits(word, low, high)
-        within = every & _bits(word, own[1], own[2])
-        there = _unlike(index, planes, word, reference, other, low, high)
-        here = _unlike(index, planes, word, reference, diagonal, own[1], own[2]) & within
-        better = every & ~there & (here | ~within)
-        # Where both differ nothing changes.
-        worse = there & ~here
+    for word in range(span[0] >> 5, ((span[1] - 1) >> 5) + 1):
+        better, worse, within = _changes(index, planes, word, reference, other, span, own)
         while better != 0:
             bit = better & -better
             before = worse & (bit - 1)
@@ -387,6 +388,7 @@ def _reach(index: Any, size: int, frame: int, best: int, limits: Any, scratch: A
 def _score_frames(index: Any, text: Any, touched: int, limits: Any, scratch: Any) -> int:
     """Scores of the references in all frames with votes; returns the best one."""
     size = text.last - text.first
+    mismatch = limits.mismatch
     lead = 0
     for k in range(touched):
         if scratch.votes[scratch.touched[k]] > scratch.votes[scratch.touched[lead]]:
@@ -401,15 +403,27 @@ def _score_frames(index: Any, text: Any, touched: int, limits: Any, scratch: Any
         votes = scratch.votes[frame]
         if votes < limits.least_votes or votes + limits.votes_below < scratch.votes[scratch.touched[lead]]:
             continue
-        for m in range(index.frame_starts[frame], index.frame_starts[frame + 1]):
+        begin, end = index.frame_starts[frame], index.frame_starts[frame + 1]
+        first = begin
+        if text.plain:
+            # The one that may be best is scored first: few others then have to be.
+            for m in range(begin, end):
+                reference = index.members[m]
+                diagonal = scratch.diagonals[frame] - index.shifts[reference]
+                bound = plain_bound(index, scratch.planes, size, reference, diagonal, mismatch)
+                scratch.scores[reference] = bound
+                if bound > scratch.scores[index.members[first]]:
+                    first = m
+        for k in range(end - begin):
+            m = first if k == 0 else begin + k - (1 if begin + k <= first else 0)
             reference = index.members[m]
             diagonal = scratch.diagonals[frame] - index.shifts[reference]
             floor = max(max(best, own) - reach, own) - limits.score_below
-            if text.plain and index.plain[reference]:
-                mismatch = limits.mismatch
-                score = plain_score(index, scratch.planes, size, reference, diagonal, mismatch, floor)[0]
-            else:
+            score = -1
+            if not (text.plain and index.plain[reference]):
                 score = segment_score(index, text, reference, diagonal)
+            elif scratch.scores[reference] >= floor:
+                score = plain_score(index, scratch.planes, size, reference, diagonal, mismatch, 0)[0]
             scratch.scores[reference] = score
             own = max(own, score)
         scratch.best[frame] = own
@@ -748,7 +762,7 @@ def vote_scratch(index: SegmentIndex, sizes: NDArray[np.int64]) -> VoteScratch:
     """Memory for votes of texts of such sizes."""
     longest = int(sizes.max(initial=0))
     votes, diagonals, leads, touched, best = np.zeros((5, index.words.frame_starts.size - 1), np.int64)
-    scores, planes = np.zeros(len(index.queries), np.int64), np.zeros((-(-longest // 32), 2), np.int64)
+    scores, planes = np.zeros(len(index.queries), np.int64), np.zeros((-(-longest // 32), 3), np.int64)
     words = np.zeros((2, longest + 1), np.int64)
     return VoteScratch(votes, diagonals, leads, touched, best, scores, planes, words)
 

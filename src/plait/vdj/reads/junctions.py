@@ -345,9 +345,11 @@ def tally(reads: Any, match: Any, masks: Any, i: int, low: int, high: int, own: 
         if kind != 0:
             errors += 1 if p < low or p >= high else 0
         else:
-            for k in range(length):
-                a = reads.letters[base + p + k]
-                b = match.alleles.letters[q + k]
+            text = reads.letters[base + p : base + p + length]
+            allele = match.alleles.letters[q : q + length]
+            for k in range(text.size):
+                a = text[k]
+                b = allele[k]
                 outside = p + k < low or p + k >= high
                 if a == b:
                     same += 1
