@@ -203,23 +203,9 @@ def fold(
     from plait.reports.plain_text import plural
     from plait.settings import thread_count
 
-    _check_counts(samples=samples, seed=seed, most=most)
-    if suboptimal is not None and not 0 <= suboptimal < 1000:
-        raise InvalidInput("--suboptimal", found=suboptimal, expected="kcal/mol, 0 to 1000")
-    if gamma is not None and not (mea and 0 < gamma < 1e6):
-        expected = "a number above 0" if mea else "--mea, too"
-        raise InvalidInput("--gamma", found=gamma, expected=expected)
-    request = FoldRequest(
-        probabilities or pairs is not None,
-        centroid,
-        mea,
-        samples,
-        seed,
-        suboptimal,
-        most,
-        plot is not None,
-        gamma,
-    )
+    _check(mea, gamma, suboptimal, samples=samples, seed=seed, most=most)
+    ensemble, draw = probabilities or pairs is not None, plot is not None
+    request = FoldRequest(ensemble, centroid, mea, samples, seed, suboptimal, most, draw, gamma)
     settings = model.settings(shape, enforce=known.enforce)
     start = work_time()
     with files_of([sequences]) as (path,), RowProgress("folding", "sequences") as progress:
@@ -248,7 +234,11 @@ def fold(
     say(f"{told}; {settings.model.name}")
 
 
-def _check_counts(**counts: int) -> None:
+def _check(mea: bool, gamma: float | None, suboptimal: float | None, **counts: int) -> None:
+    if suboptimal is not None and not 0 <= suboptimal < 1000:
+        raise InvalidInput("--suboptimal", found=suboptimal, expected="kcal/mol, 0 to 1000")
+    if gamma is not None and not (mea and 0 < gamma < 1e6):
+        raise InvalidInput("--gamma", found=gamma, expected="a number above 0" if mea else "--mea, too")
     for name, value in counts.items():
         if value < (least := int(name == "most")):
             raise InvalidInput(f"--{name}", found=value, expected=f"a whole number of at least {least}")
