@@ -67,8 +67,10 @@ def loci(names: pa.Array) -> pa.Array:
     >>> loci(pa.array(["TRBJ1-1*01", "igh", "unknown", None])).to_pylist()
     ['TRB', 'IGH', None, None]
     """
-    known = pc.utf8_slice_codeunits(pc.utf8_upper(names.cast(pa.string())), 0, 3)
-    return pc.if_else(pc.is_in(known, pa.array(LOCI)), known, pa.scalar(None, pa.string()))
+    encoded = names.cast(pa.string()).dictionary_encode()
+    known = pc.utf8_slice_codeunits(pc.utf8_upper(encoded.dictionary), 0, 3)
+    loci = pc.if_else(pc.is_in(known, pa.array(LOCI)), known, pa.scalar(None, pa.string()))
+    return loci.take(encoded.indices)
 
 
 class _Codons:
@@ -78,7 +80,7 @@ class _Codons:
         letters, starts = letters_of(column)
         self._sizes = np.diff(starts)
         n = self._sizes.size
-        self._acids, self._ends = np.empty(letters.size // 3, np.uint8), np.zeros(n + 1, np.int64)
+        self._acids, self._ends = np.empty(letters.size // 3, np.uint8), np.zeros(n + 1, np.int32)
         self._framed, self._productive = np.empty(n, np.bool_), np.empty(n, np.bool_)
         read_codons(
             letters, starts, _MASKS, _ACIDS, _STOPS, self._acids, self._ends, self._framed, self._productive
@@ -88,8 +90,7 @@ class _Codons:
         """Amino acids, as `translations` has them."""
         letters, ends = pa.py_buffer(self._acids), pa.py_buffer(self._ends)
         valid = None if self._framed.all() else pa.py_buffer(np.packbits(self._framed, bitorder="little"))
-        texts = pa.LargeStringArray.from_buffers(self._sizes.size, ends, letters, valid)
-        return texts.cast(pa.string())
+        return pa.StringArray.from_buffers(self._sizes.size, ends, letters, valid)
 
     def productive(self) -> pa.Array:
         """Whether junctions are in frame without a stop codon; null where there is none."""
@@ -104,11 +105,12 @@ def read_codons(
     """Amino acids of texts that are in frame, one behind the other, and which texts have no stop codon."""
     at = 0
     for i in range(framed.size):
-        size = starts[i + 1] - starts[i]
+        # That a place is not negative, the compiler cannot know.
+        start, size = starts[i] & (1 << 62) - 1, starts[i + 1] - starts[i]
         framed[i] = size > 0 and size % 3 == 0
         productive[i] = framed[i]
         if framed[i]:
-            for p in range(starts[i], starts[i + 1], 3):
+            for p in range(start, start + size, 3):
                 word = (
                     np.int64(masks[letters[p]]) << 8
                     | np.int64(masks[letters[p + 1]]) << 4

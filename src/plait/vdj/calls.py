@@ -204,22 +204,26 @@ def encode_column(
     if raw.size < _MANY_LETTERS:
         # What others have made may be written to, so that kernels are the same.
         symbols = np.frombuffer(bytearray(raw).translate(code.tobytes()), np.uint8)
+        any_wrong = True
     else:
         symbols = raw.copy()
-        encode_letters(symbols, code.copy())
+        any_wrong = encode_letters(symbols, code.copy(), invalid)
     start, length = starts[:-1], np.diff(starts)
-    wrong = np.flatnonzero(symbols == invalid)
     status = np.zeros(length.size, np.uint8)
-    if wrong.size:
+    if any_wrong:
+        wrong = np.flatnonzero(symbols == invalid)
         status[np.searchsorted(start, wrong, side="right") - 1] = STATUSES.index("invalid_symbol")
     return EncodedJunctions(symbols, start, length, length_statuses(status, length, shortest, longest))
 
 
 @kernel
-def encode_letters(letters: Any, code: Any) -> None:
-    """Put the code (256,) of each letter (n,) in its place."""
+def encode_letters(letters: Any, code: Any, invalid: int) -> bool:
+    """Put the code (256,) of each letter (n,) in its place; whether any code is invalid."""
+    found = False
     for i in range(letters.size):
         letters[i] = code[letters[i]]
+        found |= letters[i] == invalid
+    return found
 
 
 def as_column(values: Any, name: str = "junctions") -> pa.Array:
@@ -282,8 +286,12 @@ def make_items(
     j_count = np.array([len(alleles) for _, alleles in j_found], np.int64)[j_codes]
     pairs = np.where(bad, 1, v_count * j_count)
     first = np.cumsum(pairs) - pairs
-    row = np.repeat(np.arange(status.size), pairs)
-    v_rank, j_rank = np.divmod(np.arange(row.size) - first[row], np.maximum(j_count[row], 1))
+    # Mostly each row is one item.
+    row: Any = slice(None)
+    v_rank = j_rank = np.zeros(1, np.int64)
+    if pairs.max(initial=1) > 1:
+        row = np.repeat(np.arange(status.size), pairs)
+        v_rank, j_rank = np.divmod(np.arange(row.size) - first[row], np.maximum(j_count[row], 1))
     texts = Junctions(
         symbols=encoded.symbols,
         start=encoded.start[row],

@@ -333,7 +333,8 @@ def checked_sum(
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """A sum of counts, and where it does not fit 64 bits."""
     total = add(counts)
-    if counts.dtype != np.int64:
+    small = 0 <= counts.min(initial=0) <= counts.max(initial=0) < (1 << 62) // max(counts.size, 1)
+    if counts.dtype != np.int64 or small:
         return total, np.zeros(total.shape, np.bool_)
     # The halves cannot overflow, and their sum tells exactly what the whole would have been.
     high, low = add(counts >> 32), add(counts & 0xFFFFFFFF)
