@@ -16,6 +16,7 @@ from support.examples import often
 from plait.cli import main
 from plait.devices.target import CpuTarget, ReferenceTarget
 from plait.errors import FormatError, InvalidInput
+from plait.formats.compression import read_array
 from plait.ldpc import Code, code_named, decode, files, simulate
 from plait.ldpc.codes import code_of, read_alist
 from plait.ldpc.decoding import _DECODING, DecodeBatch
@@ -326,6 +327,14 @@ def test_alist(tmp_path: Path) -> None:
     # Without zeros that fill up.
     path.write_text(ALIST.replace(" 0", ""))
     assert np.array_equal(read_alist(path).bits, HAMMING.bits)
+
+
+def test_zero_bytes_in_the_header_of_an_array(tmp_path: Path) -> None:
+    header = b" 'ran_order': False, 'shape': (2, 2), }".ljust(88) + b"\n" + bytes(29)
+    path = tmp_path / "words.npy"
+    path.write_bytes(b"\x93NUMPY\x01\0" + len(header).to_bytes(2, "little") + header + bytes(32))
+    with pytest.raises(FormatError, match=r"a \.npy file of numbers"):  # Python 3.12: SystemError within
+        read_array(path)
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,12 @@ from plait.formats.places import RemoteStatus, absolute, check_not_remote, open_
 from plait.types import Closing
 
 _LOG: Final = logging.getLogger(__name__)
-#: What NumPy raises for files that are not its own, or that are damaged.
-_BAD_ARRAYS: Final = (ValueError, EOFError, OSError, SyntaxError, TypeError, MemoryError, OverflowError)
+#: What NumPy raises for files that are not its own, or that are damaged; Python 3.12, of zero bytes in a
+#: header, SystemError.
+_BAD_ARRAYS: Final = (
+    *(ValueError, EOFError, OSError, SyntaxError, TypeError, MemoryError, OverflowError),
+    *(RecursionError, SystemError, tokenize.TokenError),
+)
 
 _HEAD_BYTES = 16
 
@@ -413,8 +417,9 @@ def read_array(path: str | os.PathLike[str], *, mapped: bool = False) -> NDArray
                 found = np.lib.format.read_array(file, allow_pickle=False)
             if file.read(1):
                 raise FormatError(path, found="bytes behind the array", expected=expected)
-    except (*_BAD_ARRAYS, tokenize.TokenError) as error:
+    except _BAD_ARRAYS as error:
         told = " ".join(str(error).split())[:80] or type(error).__name__
+        told = "a header that cannot be read" if isinstance(error, SystemError) else told
         raise FormatError(path, found=told, expected=expected) from error
     if found.dtype.kind not in "fiub":
         raise FormatError(path, found=f"{found.dtype} {found.shape}", expected=expected)

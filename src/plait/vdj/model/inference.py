@@ -339,7 +339,7 @@ class InferenceState:
 #: What NumPy and zipfile raise of bytes that are no archive of arrays, and what wrong facts end in.
 _UNREADABLE: Final = (
     *(AttributeError, EOFError, KeyError, MemoryError, OSError, OverflowError, RuntimeError, SyntaxError),
-    *(TypeError, ValueError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+    *(SystemError, TypeError, ValueError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
 
 
