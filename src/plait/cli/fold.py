@@ -180,7 +180,7 @@ def fold(
     seed
         Which ones are drawn.
     suboptimal
-        All structures of at most so many kcal/mol more than the least energy, by their energies.
+        All structures of at most so many kcal/mol more than the least energy (nats, with CONTRAfold's).
     most
         Suboptimal structures of a sequence that are written, the best ones.
     pairs

@@ -272,7 +272,7 @@ def compress(
         The compressed cube, such as scene.c123.
     preset
         How much time to spend for a smaller stream; auto compresses a sample of the cube in some forty ways,
-        and may choose sample representatives, which are of 123.0-B-2.
+        and may choose sample representatives and offsets of weights, which are of 123.0-B-2.
     dynamic_range
         D, bits of a sample; auto: as many as the samples need, for which the cube is read twice.
     blocks

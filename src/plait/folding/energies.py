@@ -29,7 +29,7 @@ from plait.dp.intervals.loops import (
 )
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor
 from plait.errors import Unsupported
-from plait.folding.parameters import GAS_CONSTANT, KELVIN, NEVER, PAIRS, PARTS, STANDARD, Parameters, codes_of
+from plait.folding.parameters import GAS_CONSTANT, KELVIN, NEVER, PAIRS, STANDARD, Parameters, codes_of
 from plait.folding.parameters import LETTERS as BASES
 from plait.lang.algebras import LOG_SUM, PROBABILITY, SaturatingMaxPlus
 
@@ -44,11 +44,17 @@ _MOST = 30
 
 
 #: What weights are: scores of which the best counts, Boltzmann factors to be summed, or their logarithms.
-Meaning = Literal["scores", "wide scores", "sums", "logarithms"]
+Meaning = Literal["scores", "fine scores", "wide scores", "sums", "logarithms"]
 #: Interior loops by sides that learned scores weigh by themselves: what they weigh is no sum of one table by
 #: size and one by difference, so that these have nothing for no difference, and for sizes of six and seven.
 OWN_LOOPS: Final = (*((k, k) for k in range(3, 16)), (2, 4), (4, 2), (3, 4), (4, 3), (2, 5), (5, 2))
-_ALGEBRAS: Final = {"scores": SCORES, "wide scores": WIDE_SCORES, "sums": SUMS, "logarithms": LOGARITHMS}
+_ALGEBRAS: Final = {
+    **{"scores": SCORES, "fine scores": WIDE_SCORES, "wide scores": WIDE_SCORES},
+    **{"sums": SUMS, "logarithms": LOGARITHMS},
+}
+#: Learned scores of which the best are sought are whole so many-ths of a hundredth, so that sums are exact:
+#: fewer where forced bases add their bonus.
+_PARTS: Final = {"fine scores": 1 << 20, "wide scores": 64}
 
 
 class Weighing(NamedTuple):
@@ -103,6 +109,11 @@ class Model:
         return 6.0 if self.parameters.learned else 1.0
 
     @property
+    def scores(self) -> Meaning:
+        """What weights mean of which the best structure is sought where no bases are forced to pair."""
+        return "fine scores" if self.parameters.learned else "scores"
+
+    @property
     def thermal_energy(self) -> float:
         """RT in hundredths of kcal/mol; hundredths of learned scores are natural logarithms."""
         return 100.0 if self.parameters.learned else (self.temperature + KELVIN) * GAS_CONSTANT / 10
@@ -117,9 +128,9 @@ def weigh(model: Model, meaning: Meaning, longest: int, scale: float = 0.0) -> W
     """
     parameters = model.parameters.at(model.temperature)
     specials = sorted(parameters.special)
-    scores = meaning in ("scores", "wide scores")
+    scores = meaning.endswith("scores")
     if parameters.learned:
-        rule, loops = _learned(parameters.energies, scores, longest)
+        rule, loops = _learned(parameters.energies, _PARTS.get(meaning), longest)
     else:
         rule, loops = _energies(parameters, model.dangles, scores, longest, specials)
     of_rule, bases = _bases(longest, specials)
@@ -191,7 +202,9 @@ def _energies(
     return (found["multi_unpaired"], np.float64(0)), tables
 
 
-def _learned(found: Mapping[str, _Table], scores: bool, longest: int) -> tuple[tuple[Any, Any], LoopTables]:
+def _learned(
+    found: Mapping[str, _Table], parts: int | None, longest: int
+) -> tuple[tuple[Any, Any], LoopTables]:
     """CONTRAfold's scores in the place of weights, with their signs turned.
 
     What a pair counts for is shared by the loops on both of its sides, so that these look alike from either.
@@ -244,9 +257,9 @@ def _learned(found: Mapping[str, _Table], scores: bool, longest: int) -> tuple[t
         special=np.array([NEVER]),
     )
     rule = found["multi_unpaired"], found["external_unpaired"]
-    if scores:
-        parts = [np.round(PARTS * np.asarray(table)) / PARTS for table in (*rule, *tables[1:])]
-        rule, tables = (parts[0], parts[1]), LoopTables(tables.pair_types, *parts[2:])
+    if parts:
+        rounded = [np.round(parts * np.asarray(table)) / parts for table in (*rule, *tables[1:])]
+        rule, tables = (rounded[0], rounded[1]), LoopTables(tables.pair_types, *rounded[2:])
     return rule, tables
 
 

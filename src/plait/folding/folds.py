@@ -26,7 +26,7 @@ from plait.dp.intervals.suboptimal import SUBOPTIMALS, SuboptimalBatch
 from plait.dp.intervals.tables import Strand, strands_of
 from plait.errors import InvalidInput, Unsupported
 from plait.folding.constraints import Molecule, Restraints, check_pairs, molecule_of
-from plait.folding.energies import SCORES, Meaning, Model, Weighing, weigh
+from plait.folding.energies import Meaning, Model, Weighing, weigh
 from plait.folding.parameters import NO_BASE, Parameters, codes_of
 from plait.folding.structures import PairTable, brackets, described, most_expected_accuracy, partners_of
 from plait.types import Tabular
@@ -501,11 +501,9 @@ def fold_molecules(molecules: Sequence[Molecule], settings: FoldSettings, target
 
 def _by_meaning(molecules: Sequence[Molecule], model: Model) -> Iterator[tuple[Meaning, list[int]]]:
     """Numbers of sequences by the scores that they need."""
-    kinds: tuple[Meaning, Meaning] = ("scores", "wide scores")
-    most = model.parameters.exact_bases
-    single = [one.forced is None and one.codes.size <= most for one in molecules]
-    for meaning in kinds:
-        if numbers := [k for k, fits in enumerate(single) if fits == (meaning == "scores")]:
+    kinds: tuple[Meaning, Meaning] = (model.scores, "wide scores")
+    for meaning, forced in zip(kinds, (False, True), strict=True):
+        if numbers := [k for k, one in enumerate(molecules) if (one.forced is not None) == forced]:
             yield meaning, numbers
 
 
@@ -675,13 +673,13 @@ def loops_of(molecule: Molecule, structure: str, model: Model) -> list[Loop]:
             "structure", found=f"{partners.size:,} signs", expected=f"{codes.size:,}, one a base"
         )
     check_pairs(codes, partners, "structure")
-    weighing = weigh(model, "scores", _table_size([molecule]))
-    strands = strands_of([strand_of(molecule, weighing, 0.0)], 1, SCORES.one)
+    weighing = weigh(model, model.scores, _table_size([molecule]))
+    strands = strands_of([strand_of(molecule, weighing, 0.0)], 1, weighing.algebra.one)
     found = []
     for i in (-1, *np.flatnonzero(partners > np.arange(codes.size)).tolist()):
         j = codes.size if i < 0 else int(partners[i])
         score = loop_score(
-            weighing.loops, strands, weighing.rule, SCORES, partners.reshape(1, -1), 0, i, j, 0
+            *(weighing.loops, strands, weighing.rule, weighing.algebra, partners.reshape(1, -1), 0, i, j, 0)
         )
         inner = _pairs_within(partners, i + 1, j)
         closing = None if i < 0 else (i, j)
@@ -701,14 +699,14 @@ def energies_of(
     molecules: Sequence[Molecule], structures: Sequence[NDArray[np.int32]], model: Model
 ) -> list[float]:
     """kcal/mol of a structure of each sequence, of the partners of its bases."""
-    weighing = weigh(model, "scores", _table_size(molecules))
+    weighing = weigh(model, model.scores, _table_size(molecules))
     strands = [strand_of(one, weighing, 0.0) for one in molecules]
-    laid_out = strands_of(strands, len(strands), SCORES.one, apart=True)
+    laid_out = strands_of(strands, len(strands), weighing.algebra.one, apart=True)
     partners, scores = np.full((len(strands), laid_out.longest), -1, np.int32), np.empty(len(strands))
     lengths = np.array([one.codes.size for one in molecules], np.int64)
     for k, structure in enumerate(structures):
         partners[k, : structure.size] = structure
-    score_kernel(weighing.rule, SCORES, weighing.loops, laid_out, lengths, partners, scores)
+    score_kernel(weighing.rule, weighing.algebra, weighing.loops, laid_out, lengths, partners, scores)
     return list(map(energy_of, scores.tolist()))
 
 

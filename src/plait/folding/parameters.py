@@ -51,8 +51,6 @@ _HEAD: Final = "## RNAfold parameter file v2.0"
 _EXPECTED: Final = "a parameter file of ViennaRNA, format 2.0, or of CONTRAfold"
 #: No energy or enthalpy in hundredths of kcal/mol is anywhere near.
 _MOST: Final = 1_000_000
-#: Learned scores of which the best are sought are whole so many-ths of a hundredth.
-PARTS: Final = 64
 
 #: Groups of CONTRAfold's parameters by how many letters, and those that are told once from either end.
 _BY_LETTERS: Final = {
@@ -134,13 +132,6 @@ class Parameters:
     def unit(self) -> str:
         """What energies are given in."""
         return "nats" if self.learned else "kcal/mol"
-
-    @functools.cached_property
-    def exact_bases(self) -> float:
-        """Bases whose scores are exact in single precision, so that ways back find them again."""
-        # Pairs count for twice the best single score at most, and have two bases.
-        best = max(-table.min() for table in self.energies.values())
-        return (1 << 24) / PARTS / best if self.learned else math.inf
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:

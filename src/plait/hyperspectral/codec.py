@@ -665,7 +665,7 @@ class Compressor:
         self.step = rows_at_a_time(self._image)
         if self._gpu is not None:
             self.step = max(_GPU_SAMPLES // (self._image.columns * self._image.bands), 1)
-        # The sample-adaptive coder keeps codewords instead, which are smaller.
+        # The sample-adaptive coder keeps codewords instead, which are mostly smaller.
         adaptive = isinstance(parameters.coder, SampleAdaptive) and _fits_memory(self._image)
         stored = parameters.order == "bsq" and not adaptive
         self._waiting = ResidualStore(self._image) if stored else None

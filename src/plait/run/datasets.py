@@ -224,7 +224,7 @@ class RowPart:
         if not isinstance(self.rows, RowRange):
             return self
         for (path, _, _), stamp in zip(self.rows.parts, self.stamps, strict=True):
-            check_size(path, stamp[0])
+            check_size(path, stamp[0] if stamp else -1)  # a file that is gone has none
         return replace(self, rows=(self.rows.read(),))
 
     def blocks(self, most: int) -> Iterator[pa.RecordBatch]:
