@@ -14,6 +14,7 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 
 from plait import __version__
 from plait.align import align, load_matrix, local_best
@@ -166,7 +167,7 @@ def lines_of(found: Any) -> list[dict[str, str]]:
     return [dict(zip(head, row, strict=True)) for row in rows]
 
 
-@pytest.mark.parametrize("rule", [("--apart", "7"), ("--disjoint",)])
+@pytest.mark.parametrize("rule", often(1, [(("--apart", "7"),), (("--disjoint",),)]))
 def test_several_alignments_are_those_of_local_best(plait: Any, fasta: Any, rule: tuple[str, ...]) -> None:
     files = fasta(REPEAT, "a.fa"), fasta(REPEATED, "b.fa")
     found = plait("align", *files, "--mode", "local", "--best", "3", *rule, "--format", "tsv", *SLOWLY)
@@ -368,6 +369,7 @@ def test_threads_do_not_change_a_byte(plait: Any, fasta: Any, tmp_path: Path) ->
 # --- the process ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_help_loads_neither_compiler_nor_tables() -> None:
     program = (
         "import sys, plait.cli; plait.cli.main(['align', '--help']); print(*sys.modules, file=sys.stderr)"
@@ -385,6 +387,7 @@ def test_options_offer_what_there_is() -> None:
     assert get_args(command.KindOption) == get_args(Kind)
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal(on_terminal: Any, inputs: tuple[Path, Path]) -> None:
     found, shown = on_terminal("align", *inputs, "--score-only", *SLOWLY)
     assert found.status == 0 and found.out.startswith("query\ttarget\tscore")

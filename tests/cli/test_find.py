@@ -463,6 +463,7 @@ def test_wrong_requests_and_files(plait: Any, here: Path, case: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_as_a_process(here: Path) -> None:
     words = [sys.executable, "-m", "plait", "find", GUIDE, "t.fa", "--mismatches", "1"]
     found = subprocess.run(words, capture_output=True, text=True, check=True)

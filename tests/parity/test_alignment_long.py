@@ -90,7 +90,7 @@ def test_threads_do_not_change_which_alignment() -> None:
     assert len(found) == 1
 
 
-@pytest.mark.parametrize("name", often(3, PAIRS))
+@pytest.mark.parametrize("name", often(1, PAIRS))
 def test_laws(name: str) -> None:
     query, target = PAIRS[name]
 

@@ -67,6 +67,7 @@ def test_every_flipped_bit_is_noticed_or_does_not_matter(tmp_path: Path) -> None
     assert noticed == 8 * (HEADER_BYTES + held)
 
 
+@pytest.mark.slow
 def test_flipped_bits_of_a_larger_database(tmp_path: Path) -> None:
     # Several blocks of residues, of which the last is not whole.
     out = tmp_path / "x.plaitdb"

@@ -166,7 +166,7 @@ SMALL_LIMITS = {
 }
 
 
-@pytest.mark.parametrize("form", ["t.fa", "t.plaitdb"])
+@pytest.mark.parametrize("form", often(1, ["t.fa", "t.plaitdb"]))
 @pytest.mark.parametrize("limits", often(4, SMALL_LIMITS.values()), ids=SMALL_LIMITS)
 def test_no_limit_changes_the_result(
     folder: Path, expected: SearchResult, monkeypatch: pytest.MonkeyPatch, form: str, limits: Any

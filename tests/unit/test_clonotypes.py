@@ -147,6 +147,7 @@ def test_counts_are_kept_when_satellites_are_merged(
         assert sum(r[name] for r in first) == sum(r[name] for r in oracle(rows))
 
 
+@pytest.mark.slow
 def test_many_runs_are_merged(tmp_path: Path) -> None:
     rng = random.Random(4)
     rows = [row("".join(rng.choices("AC", k=9)), d_call=rng.choice("xyz")) for _ in range(600)]

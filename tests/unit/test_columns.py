@@ -156,6 +156,7 @@ def test_types_of_counts(overflow: Any, kind: Any) -> None:
     assert second is None if overflow == "null" else second > 2**63
 
 
+@pytest.mark.slow
 def test_beyond_the_widest_type_a_count_is_reported() -> None:
     huge = "TGTGCC" + "N" * 250 + "TTC"
     found = batch([(huge, "TRBV13-1", "TRBJ1-1")], model=PathModel(nu=200), overflow="wide")

@@ -72,7 +72,7 @@ def drawn(seed: int, count: int, longest: int, letters: list[int]) -> list[bytes
     return [bytes(rng.choices(letters, k=rng.randint(0, longest))) for _ in range(count)]
 
 
-@pytest.mark.parametrize("q", often(2, [3, 8, 1, 4, 9]))
+@pytest.mark.parametrize("q", often(1, [3, 8, 1, 4, 9]))
 def test_all_answers_are_those_of_counters(q: int) -> None:
     # 255 and beyond: bytes of no text; counts and sizes above 255, and above 65,535.
     texts, others = drawn(q, 70, 30, [65, 66, 200]), drawn(q + 1, 300, 400, [65, 66, 255])

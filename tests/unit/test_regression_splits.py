@@ -114,6 +114,7 @@ def test_exact_curvature_where_steps_do_not_shrink(tmp_path: Path, monkeypatch: 
     assert np.abs(usual.cv_deviance - poor.cv_deviance).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_other_processes(tmp_path: Path) -> None:
     design = write(tmp_path / "parts", [1234])
     groups = {"few": NAMES[:2], "all": NAMES}
