@@ -71,7 +71,7 @@ def test_a_file_of_every_format(plait: Any, inputs: tuple[Path, Path], tmp_path:
     assert content.startswith(start.get(name.split(".")[1], b"PAR1"))
 
 
-@pytest.mark.parametrize("kind", ["tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("kind", often(1, ["tsv", "jsonl", "parquet"]))
 def test_tables(plait: Any, inputs: tuple[Path, Path], tmp_path: Path, kind: str) -> None:
     out = tmp_path / f"out.{kind}"
     assert plait("align", *inputs, *SLOWLY, "-o", out).status == 0
@@ -277,32 +277,35 @@ def test_pairings(plait: Any, fasta: Any, pairing: str | None, pairs: list[tuple
 
 @pytest.mark.parametrize(
     ("words", "options"),
-    [
-        (("--mode", "local"), {"mode": "local"}),
-        (("--mode", "overlap"), {"mode": "overlap"}),
-        (("--mode", "extension"), {"mode": "extension"}),
-        (("--mode", "extension", "--x-drop", "3"), {"mode": "extension", "x_drop": 3}),
-        (("--mode", "semiglobal"), {"mode": "semiglobal"}),
-        (
-            ("--mode", "semiglobal", "--free-ends", "query_start,target_end"),
-            {"mode": "semiglobal", "free_ends": ["query_start", "target_end"]},
-        ),
-        (("--band", "2"), {"band": 2}),
-        (("--band", "-3:2"), {"band": (-3, 2)}),
-        (("--traceback", "full"), {}),
-        (("--traceback", "linear"), {}),
-        (("--gap-open", "3", "--gap-extend", "3"), {"gap_open": 3, "gap_extend": 3}),
-        (("--matrix", "nuc.4.4"), {"matrix": "NUC.4.4"}),
-        (("--kind", "protein"), {"kind": "protein"}),
-        (
-            ("--match", "1", "--mismatch", "-2", "--gap-open", "4", "--gap-extend", "1"),
-            {"matrix": "own.mat", "gap_open": 4, "gap_extend": 1},
-        ),
-        (
-            ("--matrix", "own.mat", "--gap-open", "4", "--gap-extend", "1"),
-            {"matrix": "own.mat", "gap_open": 4, "gap_extend": 1},
-        ),
-    ],
+    often(
+        8,
+        [
+            (("--mode", "local"), {"mode": "local"}),
+            (("--mode", "overlap"), {"mode": "overlap"}),
+            (("--mode", "extension"), {"mode": "extension"}),
+            (("--mode", "extension", "--x-drop", "3"), {"mode": "extension", "x_drop": 3}),
+            (("--mode", "semiglobal"), {"mode": "semiglobal"}),
+            (
+                ("--mode", "semiglobal", "--free-ends", "query_start,target_end"),
+                {"mode": "semiglobal", "free_ends": ["query_start", "target_end"]},
+            ),
+            (("--band", "2"), {"band": 2}),
+            (("--band", "-3:2"), {"band": (-3, 2)}),
+            (("--traceback", "full"), {}),
+            (("--traceback", "linear"), {}),
+            (("--gap-open", "3", "--gap-extend", "3"), {"gap_open": 3, "gap_extend": 3}),
+            (("--matrix", "nuc.4.4"), {"matrix": "NUC.4.4"}),
+            (("--kind", "protein"), {"kind": "protein"}),
+            (
+                ("--match", "1", "--mismatch", "-2", "--gap-open", "4", "--gap-extend", "1"),
+                {"matrix": "own.mat", "gap_open": 4, "gap_extend": 1},
+            ),
+            (
+                ("--matrix", "own.mat", "--gap-open", "4", "--gap-extend", "1"),
+                {"matrix": "own.mat", "gap_open": 4, "gap_extend": 1},
+            ),
+        ],
+    ),
     ids=" ".join,
 )
 def test_settings_reach_the_alignment(

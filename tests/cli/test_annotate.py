@@ -287,6 +287,7 @@ def of_cells(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return paths
 
 
+@pytest.mark.slow
 def test_cells_wherever_their_barcodes_stand(plait: Any, of_cells: dict[str, Path], tmp_path: Path) -> None:
     clonotypes, alone = {}, {}
     for name, places in {

@@ -540,7 +540,11 @@ def test_a_search_that_was_stopped_goes_on(
     [
         (("-o", "o.tsv", "--resume"), "resume: found the output 'o.tsv', expected a folder of parts"),
         (("-o", "o/", "--report", "best", "--resume"), "not of the best"),
-        (("-o", "o.bed", "--executor", "dask", "--workers", "1"), "executor: found the output 'o.bed'"),
+        pytest.param(
+            ("-o", "o.bed", "--executor", "dask", "--workers", "1"),
+            "executor: found the output 'o.bed'",
+            marks=pytest.mark.slow,
+        ),
         (("-o", "o/", "--part-rows", "7"), "part_rows: found 7, expected none"),
         (("-o", "o.tsv", "--partition", "pattern"), "partition: found the output 'o.tsv'"),
         (("-o", "o/", "--partition", "score"), "score"),

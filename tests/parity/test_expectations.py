@@ -164,7 +164,7 @@ def spelled(text: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+@pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
 def test_texts_that_stand_for_several(d: bool) -> None:
     model = small_model(7, d=d)
     texts = drawn_junctions(model, 1, 3)

@@ -115,6 +115,7 @@ def test_a_changed_section_is_noticed(tmp_path: Path, name: str) -> None:
         open_database(out)
 
 
+@pytest.mark.slow
 def test_only_what_is_read_is_compared(tmp_path: Path) -> None:
     out = tmp_path / "x.plaitdb"
     build_database([fasta(tmp_path / "x.fa", some(40_000, longest=120))], out)

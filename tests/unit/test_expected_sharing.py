@@ -123,6 +123,7 @@ def test_q_values(model: Any) -> None:
     assert np.allclose(q[known], scipy.false_discovery_control(p[known]), rtol=1e-12, atol=0)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_made_is_not_tested(model: Any) -> None:
     rows = simulated(model, 1.0, 6).slice(0, 3000)
     odd = ["TGTTAATTT", "TGTGCC", "TGT" + "GGG" * 30 + "TTT"]

@@ -175,6 +175,7 @@ def test_longer_steps_lead_to_the_same_model_sooner(d: bool, pseudocount: float)
         assert not table[getattr(start, name) == 0].any()
 
 
+@pytest.mark.slow
 def test_the_end() -> None:
     """Iterations end with the gain that is asked for, or after as many as are allowed."""
     truth = small_model(37, zeros=False)

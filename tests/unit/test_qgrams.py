@@ -80,6 +80,7 @@ def test_all_answers_are_those_of_counters(q: int) -> None:
     check([*others[:80], b"", b"A" * 300, b"A" * 600], None, q, device="cpu")
 
 
+@pytest.mark.slow
 def test_counts_beyond_16_bits() -> None:
     texts, others = (
         [b"A" * 70_000, b"AB" * 40_000, b"A" * 300, b"AAA", b""],

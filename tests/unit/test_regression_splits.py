@@ -91,6 +91,7 @@ def test_threads_parts_and_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     same(first, fit_adaptive_lasso(parts, SETTINGS, executor=LocalExecutor(2)))
 
 
+@pytest.mark.slow
 def test_a_sample_decides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     design = write(tmp_path / "one", [])
     sampled = fit_adaptive_lasso(design, SETTINGS, threads=2)
