@@ -38,7 +38,11 @@ def columns(locus: str, *reads: str) -> tuple[pa.Array, pa.Array, pa.Array]:
 
 MODELS = (SWEEP, PathModel(nu=3), PathModel(name="dp1"), PathModel(name="exhaustive", max_n=1))
 #: Two D genes are not enumerated.
-COUNTED = [(locus, model) for locus in ("TRB", "TRA", "TRD") for model in MODELS][:-1]
+COUNTED = [
+    pytest.param(locus, model, marks=[pytest.mark.slow] * (model.name != "dp2"))
+    for locus in ("TRB", "TRA", "TRD")
+    for model in MODELS
+][:-1]
 
 
 @pytest.mark.parametrize(("locus", "model"), COUNTED)
