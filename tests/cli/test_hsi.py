@@ -394,7 +394,6 @@ def test_verify_says_what_it_cannot_know(plait: Any, envi: Path) -> None:
     assert found.status == 1 and "50,000 bytes follow the last sample" in found.out
 
 
-@pytest.mark.slow
 def test_near_lossless_cubes(plait: Any, envi: Path) -> None:
     stream, limits = envi.with_name("out.c123"), envi.with_name("in.limits.txt")
     limits.write_text("0 1 2 3\n4 5\n6\n")

@@ -78,7 +78,10 @@ def test_any_limit_compiled(batch: Batch, limit: int) -> None:
 
 @pytest.mark.parametrize(
     "target",
-    [pytest.param("reference", marks=[pytest.mark.interpreted(alone=True), pytest.mark.slow]), "cpu"],
+    [
+        pytest.param("reference", marks=pytest.mark.interpreted(alone=True)),
+        pytest.param("cpu", marks=pytest.mark.slow),
+    ],
 )
 def test_the_limit_of_64_bits(target: str) -> None:
     true = list(flat(big(LARGE)["full"]))
