@@ -104,6 +104,7 @@ def test_wrong_options(options: dict[str, Any], message: str) -> None:
         count_paths([JUNCTION], *CALLS, **({"germline": "mouse_trb"} | options))
 
 
+@pytest.mark.slow
 def test_many_letters_have_the_codes_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     column = pa.array([bytes(range(256)), b"TGTNacgu", None, b"", b"TGT\xff"], pa.large_binary())[1:]
     few = encode_junctions(column)

@@ -136,6 +136,7 @@ def test_a_function_is_unpickled_once_in_a_process(dask_cluster: DaskExecutor) -
         assert sorted(calls) == list(range(1, len(calls) + 1))
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_mid_task(dask_cluster: DaskExecutor, tmp_path: Path) -> None:
     def work(number: int) -> int:
         if number == 3 and first_of_all(tmp_path / "killed"):

@@ -200,6 +200,7 @@ def test_logarithms_where_sums_do_not_fit(sequence: str, device: str) -> None:
     assert not np.isfinite(summed(target, -200.0).logarithm)
 
 
+@pytest.mark.slow
 def test_long_sequences_are_scaled() -> None:
     found = partition(["GC" * 1000], settings(), probabilities=False)[0]
     # exp(2500) is no number.

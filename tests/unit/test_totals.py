@@ -72,6 +72,7 @@ def test_totals(locus: str, model: PathModel, options: dict[str, Any]) -> None:
         np.testing.assert_array_equal(found.total[:, 0, 0], whole.path_count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", often(1, ["reference", "cpu"]))
 def test_sums_that_do_not_fit_are_found(device: str) -> None:
     counter = PathCounter(germline("TRB"), replace(SWEEP, nu=40), device=device, threads=1)
