@@ -79,7 +79,8 @@ def test_text_output(plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "column"),
     [
-        (("--model", "dp1", "--max-n", "3"), "path_count_by_n_by_d"),
+        # What would be at wider limits is compiled.
+        pytest.param(("--model", "dp1", "--max-n", "3"), "path_count_by_n_by_d", marks=pytest.mark.slow),
         (("--model", "exhaustive", "--max-n", "2", "--empty-d", "once"), "path_count_by_n_by_d"),
         (("--strands", "2", "--nu-vd", "3", "--nu-dj", "4"), "path_count_by_d"),
         (("--chain", "vj"), "path_count_no_d"),

@@ -41,6 +41,7 @@ def test_tables(plait: Any, write_tsv: Any, tmp_path: Path, suffix: str) -> None
         assert json.loads(Path(f"{out}.json").read_text())["rows"] == 2
 
 
+@pytest.mark.slow
 def test_path_counts_are_carried_over(plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path) -> None:
     rows = mouse_rows(40)
     for name in rows:

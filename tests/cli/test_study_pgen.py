@@ -271,6 +271,7 @@ def test_without_a_model_there_is_nothing_of_it(
     assert not [name for name in names if name.startswith("pgen")]
 
 
+@pytest.mark.slow
 def test_a_model_of_other_genes_is_refused(samples: Path, tmp_path: Path) -> None:
     model = load_model(MODEL)
     other = replace(model, v=tuple(replace(gene, name=f"IGHV{k}") for k, gene in enumerate(model.v)))

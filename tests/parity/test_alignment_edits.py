@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.alignment import BestAlignment, best_by_gotoh
 from support.alignment_batches import AlignmentBatch
 from support.alignment_solvers import pair_list
-from support.examples import FULL, examples
+from support.examples import FULL, examples, often
 
 from plait.align import (
     align_pairs,
@@ -154,7 +154,7 @@ def test_same_as_any_costs(seed: int) -> None:
             assert np.array_equal(found.run_counts, known.run_counts)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("compiled", often(1, [True, False]))
 def test_blocks_that_are_left(monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
     """Queries within targets, near to, and not at all: what is above a limit is left, and comes back."""
     if not compiled:

@@ -220,6 +220,7 @@ def at_the_limits(score: int, gap_extend: int, columns: int, width: int) -> list
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("score", "gap_extend"),
     [(1, 0), (1, 160), (5, 1), (120, 20), (300, 0), (330, 2), (200, 60), (0, 165), (340, 0)],

@@ -163,7 +163,7 @@ def test_the_best_are_those_of_small_tiles(together: OnTheCpu, monkeypatch: pyte
     assert local_best(*pair(3), 60, apart=3, **how) == found
 
 
-@pytest.mark.parametrize("from_the_corner", [False, True])
+@pytest.mark.parametrize("from_the_corner", often(1, [False, True]))
 @pytest.mark.parametrize("mode", MODES)
 def test_walks_meet_those_that_were_foreseen(
     mode: Any, from_the_corner: bool, together: OnTheCpu, monkeypatch: pytest.MonkeyPatch

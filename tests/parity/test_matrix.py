@@ -17,12 +17,15 @@ COMBINATIONS = list(combinations())
 ON_TARGETS = {
     key: list(group) for key, group in groupby(COMBINATIONS, key=lambda c: (c.problem, c.schedule, c.target))
 }
+#: Compiled, they are kernels of their own that take as long as all others of counts.
+INSERTIONS_APART = {"dp1", "vj-dp1", "vddj-dp1", "exhaustive"}
 
 
 def marks(combinations: list[Combination]) -> list[Any]:
     if combinations[0].target == "reference":
         return [pytest.mark.interpreted(alone=True)]
-    return [pytest.mark.slow] if all(c.seldom for c in combinations) else []
+    seldom = combinations[0].problem in INSERTIONS_APART or all(c.seldom for c in combinations)
+    return [pytest.mark.slow] if seldom else []
 
 
 def assert_parity(combination: Combination, batch: Batch, wanted: Answer) -> None:

@@ -90,7 +90,13 @@ def test_dp2(target: str, algebra: str, width: int) -> None:
         assert list(counts) == [triple for pi in pis for triple in DP2[strands, pi]]
 
 
-@pytest.mark.parametrize("target", [pytest.param("reference", marks=pytest.mark.interpreted), "cpu"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param("reference", marks=pytest.mark.interpreted),
+        pytest.param("cpu", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("empty_d", DP1)
 def test_dp1(target: str, empty_d: Any) -> None:
     batch = replace(WORKED_EXAMPLE, model=PathModel(name="dp1", empty_d=empty_d))
@@ -99,6 +105,7 @@ def test_dp1(target: str, empty_d: Any) -> None:
     assert found["full"] == [[DP1[empty_d]]]
 
 
+@pytest.mark.slow
 def test_dp1_by_enumeration() -> None:
     batch = replace(WORKED_EXAMPLE, model=PathModel(name="exhaustive", max_n=4))
     found = run_enumeration(batch, TARGETS["cpu"].make())

@@ -113,6 +113,7 @@ def test_rows_do_not_depend_on_their_neighbours(name, seed):
         assert row == other == single
 
 
+@pytest.mark.slow
 @given(sets, seeds)
 def test_unknown_bases(name, seed):
     for read, part, row in of_reads(name, simulated(name, seed, unknown=0.01)):

@@ -290,7 +290,7 @@ def test_statistics(fasta: Any, tmp_path: Path) -> None:
         assert row["evalue"] == pytest.approx(float(statistics.evalue(score, *lengths)), rel=1e-12)
 
 
-@pytest.mark.parametrize("options", [{"mode": "local"}, {}, {"band": 12}])
+@pytest.mark.parametrize("options", often(1, [{"mode": "local"}, {}, {"band": 12}]))
 @pytest.mark.parametrize("alone", [True, False])
 def test_columns_at_once_are_those_of_single_pairs(
     fasta: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], alone: bool

@@ -135,6 +135,7 @@ def test_equal_to_a_dictionary(
     assert_equal(collapse(rows, portion=portion, memory_bytes=memory_bytes), expected)
 
 
+@pytest.mark.slow
 @given(tables(), st.sampled_from(SIZES), st.randoms())
 def test_counts_are_kept_when_satellites_are_merged(
     rows: list[dict[str, Any]], memory_bytes: int, rng: random.Random

@@ -75,6 +75,7 @@ def test_ends_laid_along_a_junction() -> None:
     assert longest_d("GG", replace(germline.d[0], sequence="AAAA"), 0).places == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nu", [2, 10])
 def test_a_lifted_limit_is_a_count_without_it(nu: int) -> None:
     told = explain(JUNCTION, "TRBV13-1", "TRBJ2-7", germline=MOUSE, nu=nu)
@@ -108,6 +109,7 @@ def zero_cases() -> list[tuple[str, dict[str, int]]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("junction", "parameters"), often(1, zero_cases()))
 def test_the_smallest_limits_are_the_smallest(junction: str, parameters: dict[str, int]) -> None:
     args = (junction, "TRBV13-1", "TRBJ2-7")

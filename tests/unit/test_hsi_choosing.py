@@ -55,6 +55,7 @@ def test_it_is_no_larger_than_any_preset(shape: tuple[int, int, int], stripes: f
     assert parameters_for(source, image, "best") == preset_parameters(image, "best")
 
 
+@pytest.mark.slow
 def test_stripes_ask_for_sums_of_columns(tmp_path: Path) -> None:
     cube = _cube(60, 40, 12, stripes=80)
     summary = compress_cube(ArrayCube(cube), tmp_path / "a.c123", preset="auto")

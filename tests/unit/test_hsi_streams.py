@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.examples import often
+from support.examples import often, seldom_compiled
 
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.cubes.origin import origin_path
@@ -295,7 +295,7 @@ def test_grids() -> None:
     assert len(BlockGrid.parse("rows:1000", IMAGE)) == 1
 
 
-@pytest.mark.interpreted
+@seldom_compiled
 def test_a_block_of_one_column_is_predicted_from_columns() -> None:
     samples = np.random.default_rng(4).integers(0, 4096, (4, 3, 2))
     image = ImageLayout(columns=3, rows=4, bands=2, dynamic_range=12)

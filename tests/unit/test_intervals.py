@@ -160,6 +160,7 @@ def test_a_sequence_in_each_lane() -> None:
     assert kept.exterior[0, 15] == 0
 
 
+@pytest.mark.slow
 def test_sums_in_lanes_and_logarithms() -> None:
     rule, weights = NearestNeighbor(np.float64(0.6), np.float64(1)), factors(3, 130)
     with np.errstate(divide="ignore"):

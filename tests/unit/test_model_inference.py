@@ -40,7 +40,7 @@ def shares(table: np.ndarray, old: np.ndarray, axes: tuple[int, ...]) -> np.ndar
     return np.where(total > 0, table / np.where(total > 0, total, 1), old)
 
 
-@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+@pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
 def test_new_tables_are_shares_of_expected_numbers(d: bool) -> None:
     """Those are tested against all scenarios (``tests/parity/test_expectations.py``)."""
     model = small_model(31, d=d, most=2)
@@ -199,7 +199,7 @@ def test_threads_and_batches_change_nothing(d: bool) -> None:
     assert one.digest == other.digest
 
 
-@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+@pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
 def test_going_on_from_counts_gives_the_same_bits(d: bool) -> None:
     model = small_model(38, d=d)
     texts = drawn_junctions(model, 1, 60)
@@ -253,7 +253,7 @@ def test_impossible_junctions_do_not_count() -> None:
         infer_model(model, list)
 
 
-@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+@pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
 def test_hardly_possible_is_impossible(d: bool) -> None:
     """Numbers stay finite where one over the probability of a junction would not be."""
     model = small_model(44, d=d, zeros=False)

@@ -243,6 +243,7 @@ def test_intervals_cover_the_truth(method: Method, cells: NDArray[np.float64], n
     assert 0.92 <= covered <= 0.985
 
 
+@pytest.mark.slow
 def test_scipy() -> None:
     stats = pytest.importorskip(
         "scipy.stats", reason="SciPy is not installed: the definition above is tested"
