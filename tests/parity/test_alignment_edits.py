@@ -193,6 +193,41 @@ def test_blocks_that_are_left(monkeypatch: pytest.MonkeyPatch, compiled: bool) -
         assert any(coming > kept > 1 for _, (kept, coming) in left)
 
 
+@pytest.mark.interpreted(alone=True)
+def test_blocks_near_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two fixed ends, blocks are left above, come below, and leave pairs that are too far."""
+    monkeypatch.setattr(edit_lists, "host_lanes", lambda: lanes_of(2))
+    monkeypatch.setattr(edit_lists, "_NEAR", 4)
+    monkeypatch.setattr(edit_lists, "_LOOK", 40)
+    looks: list[tuple[tuple[int, int], tuple[int, int]]] = []
+    near = edit_lists._blocks_near
+    monkeypatch.setattr(
+        edit_lists,
+        "_blocks_near",
+        lambda *given: looks.append((given[2], near(*given))) or looks[-1][1],
+    )
+    rng = random.Random(3)
+    query = rng.choices(range(4), k=400)
+    inserted = query[:150] + rng.choices(range(4), k=70) + query[150:330] + query[395:]
+    pairs: Pairs = [(query, inserted), (query, query[:200] + query[203:]), (query, query[:199]), (query, [0])]
+    pairs += [(query, rng.choices(range(4), k=size)) for size in (500, 501)]
+    task = pair_list(batch_of(pairs, FREE[0]))
+    wanted = CpuTarget(1).launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
+    wanted = wanted._replace(scores=-wanted.scores)
+    calls = tuple(map(interpreted, edit_lists._KERNELS))
+    for most in (None, 150):
+        limits = np.full(len(pairs), 900 if most is None else most)
+        found = edit_lists.run_edits(
+            calls, edits.edit_batch(task, True, limits, interpreted=True), CpuTarget(1)
+        )
+        assert found.scores.tolist() == np.where(wanted.scores > limits, -1, wanted.scores).tolist()
+        assert found_by(found)[1] == found_by(wanted)[1]
+    kept = [(before, after) for before, after in looks if after[0] < after[1]]
+    assert any(after[0] > before[0] for before, after in kept)
+    assert {after[1] - before[1] for before, after in kept} == {0, 1}
+    assert len(kept) < len(looks)
+
+
 def test_limits() -> None:
     rng = random.Random(5)
     pairs = [drawn(rng, 4, rng.choice([6, 1400])) for _ in range(120)]
