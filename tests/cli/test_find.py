@@ -479,6 +479,7 @@ def two_texts(here: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     return "t.2bit", "t.fa"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", [("--mismatches", 2), ("--errors", 3, "--edits"), ("--mismatches", 1, "--pam", "NGG")]
 )

@@ -90,6 +90,7 @@ def test_study(plait: Any, wrong: Path, tmp_path: Path) -> None:
     assert notes.count(f"repaired {GENE}") == 2
 
 
+@pytest.mark.slow
 def test_a_study_of_foreign_rows(plait: Any, tmp_path: Path) -> None:
     pq.write_table(simulated_repertoire(60, subjects=["a", "b"], seed=1), tmp_path / "rows.parquet")
     (tmp_path / "sheet.csv").write_text("file\nrows.parquet\n")

@@ -128,6 +128,7 @@ def test_a_second_input_was_replaced(tmp_path: Path, mouse_rows: Any, counter: P
         count_files(paths, tmp_path / "out.tsv", counter, resume=True)
 
 
+@pytest.mark.slow
 def test_rows_that_did_not_change_are_taken_over(
     tmp_path: Path, mouse_rows: Any, counter: PathCounter
 ) -> None:

@@ -201,6 +201,7 @@ def test_blank_lines_are_told(tmp_path: Path, counter: PathCounter) -> None:
     assert (counted.blank_lines, counted.summary.rows) == (2, 1)
 
 
+@pytest.mark.slow
 def test_wide_counts_are_written(tmp_path: Path) -> None:
     counter = PathCounter("mouse_trb", PathModel(nu=40), overflow="wide", device="reference")
     path = tmp_path / "in.tsv"

@@ -271,6 +271,7 @@ def small_worker() -> Iterator[DaskExecutor]:
         yield executor
 
 
+@pytest.mark.slow
 def test_a_task_that_kills_every_worker(small_worker: DaskExecutor) -> None:
     def work(number: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -150,6 +150,7 @@ def test_statuses() -> None:
     assert zeros["meaning"].startswith("zero: ")
 
 
+@pytest.mark.slow
 def test_what_makes_sharing_wins() -> None:
     pgen = answered(3000, by_pgen=1.0)
     assert pgen["headline"].startswith("Generation probability predicts sharing better than path counts")

@@ -276,6 +276,7 @@ def many_exact():
     return reads, contigs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("u", often(1, [4, 9, 13]))
 def test_reads_without_errors_take_a_shorter_way(many_exact, u, monkeypatch):
     """It gives what the way of all reads gives, in the same order, and brute force."""
