@@ -33,16 +33,16 @@ LAYERS = [
 
 VIOLATIONS = {
     "upwards": ("formats", "import plait.vdj"),
+    "sibling-subjects": ("align", "import plait.vdj"),
+    "numba-in-recurrence": ("dp", "import numba"),
+    "module-without-layer": ("helpers", ""),
     "files-from-a-recurrence": ("dp", "import plait.formats"),
     "cli-from-subject": ("vdj", "import plait.cli"),
-    "sibling-subjects": ("align", "import plait.vdj"),
     "runs-from-formats": ("formats", "import plait.run"),
     "tables-in-recurrence": ("dp", "import pyarrow"),
     "cluster-in-device": ("devices", "import distributed"),
-    "numba-in-recurrence": ("dp", "import numba"),
     "numba-deep-in-subject": ("vdj", "from numba.core import types"),
     "llvmlite-in-formats": ("formats", "from llvmlite import ir"),
-    "module-without-layer": ("helpers", ""),
 }
 
 

@@ -399,7 +399,8 @@ def test_the_same_file_twice_is_noted(plait: Any, samples: Path, tmp_path: Path)
     shutil.copy(samples.parent / "ann.tsv", tmp_path / "two.tsv")
     (tmp_path / "sheet.csv").write_text("file,subject_id\none.tsv,a\ntwo.tsv,b\n")
     found = plait("vdj", "study", tmp_path / "sheet.csv", "-o", tmp_path / "out", *QUICK)
-    assert found.status == 0 and "has the same content as" in found.out
+    # Where lines end depends on the length of the folder's name.
+    assert found.status == 0 and "has the same content as" in " ".join(found.out.split())
     assert json.loads((tmp_path / "out" / "study.json").read_text())["clonotypes"] > 0
 
 

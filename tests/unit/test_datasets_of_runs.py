@@ -283,7 +283,7 @@ def test_an_input_that_changed_is_noticed(inputs: Any, counter: PathCounter) -> 
         count(paths, counter, "out/", resume=True)
 
 
-@pytest.mark.parametrize("where", ["here", "there"])
+@pytest.mark.parametrize("where", often(1, ["here", "there"]))
 def test_what_nobody_has_touched_is_not_read_again(
     inputs: Any,
     counter: PathCounter,
@@ -428,6 +428,7 @@ def test_tasks_have_names(inputs: Any, counter: PathCounter, dask_cluster: DaskE
     assert "BlockCounter" in story
 
 
+@pytest.mark.slow
 def test_totals_survive_a_checkpoint() -> None:
     counts = CountSummary(statuses=Counter({"ok": 3, "no_junction": 1}))
     counts.blamed.blame("unknown_v_call", {"V9": 2})
