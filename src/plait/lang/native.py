@@ -265,9 +265,9 @@ def _linked(*objects: bytes) -> tuple[int, object] | None:
             for at in range(offset, offset + length, entry) if changed[1] == _CONTENT else ():
                 place, how, more = struct.unpack_from("<QQq", code, at)
                 name, section, value = symbols[how >> 32]
-                if how & 0xFFFFFFFF != _ABSOLUTE:
+                if how & 0xFFFFFFFF != _ABSOLUTE or section >= len(places):
                     return None
-                if 0 < section < len(places):
+                if section:
                     address = places[section] + value
                 else:
                     # As with LLVM: what is not there is not called.
