@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.examples import often
 from support.folding import structures, within
 
 import plait.folding
@@ -124,7 +125,7 @@ def drawn(seed: int, bases: int, letters: str = "ACGU") -> str:
 SHORT = [drawn(seed, 14 + seed % 3, "ACGGCUN" if seed == 3 else "ACGGCU") for seed in range(8)]
 
 
-@pytest.mark.parametrize("sequence", [*SHORT, "GGAGGAAACCGGAAACCACC", ""])
+@pytest.mark.parametrize("sequence", often(4, [*SHORT, "GGAGGAAACCGGAAACCACC", ""]))
 def test_every_structure_counts_as_it_is_scored(sequence: str) -> None:
     scores = {tuple(sorted(pairs)): score_of(sequence, pairs) for pairs in structures(sequence)}
     (found,) = partition([sequence], SETTINGS, threads=1)

@@ -65,6 +65,7 @@ def test_of_equal_paths_the_first_states_are_taken_and_all_counted() -> None:
     assert paths(even, []) == 1 and likelihood(even, []) == 0 and decode(even, []).path.size == 0
 
 
+@pytest.mark.slow
 def test_lanes_blocks_and_definitions_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     model = random_model(rng, 11, 4, zeros=0.3)
