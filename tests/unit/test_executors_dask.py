@@ -173,6 +173,7 @@ def test_memory_of_the_c_library_is_not_given_back_after_a_batch() -> None:
     assert int(run.stdout) < 100
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_mid_task(dask_cluster: DaskExecutor, tmp_path: Path) -> None:
     def work(number: int) -> int:
         if number == 3 and first_of_all(tmp_path / "killed"):
@@ -270,6 +271,7 @@ def small_worker() -> Iterator[DaskExecutor]:
         yield executor
 
 
+@pytest.mark.slow
 def test_a_task_that_kills_every_worker(small_worker: DaskExecutor) -> None:
     def work(number: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
