@@ -442,6 +442,8 @@ def test_totals_survive_a_checkpoint() -> None:
         assert type(found) is type(totals)
         assert state_of(found) == state_of(totals)
         found.merge(totals)
+    # A checkpoint has them for every part.
+    assert len(json.dumps(state_of(pgen))) < 2000
     assert found["nt"]._bins[4] == 14 and isinstance(found["nt"].blamed, BlamedCalls)
 
 
