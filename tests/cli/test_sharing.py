@@ -107,6 +107,7 @@ def test_bad_input(
     assert not (tmp_path / "out.parquet").exists()
 
 
+@pytest.mark.slow
 def test_expected_sharing(plait: Any, tmp_path: Path) -> None:
     drawn, out = tmp_path / "drawn.parquet", tmp_path / "out.parquet"
     assert plait("vdj", "generate", "--model", "human_TRB", "-n", "6000", "-o", drawn).status == 0

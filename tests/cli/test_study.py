@@ -130,6 +130,7 @@ def test_regression(plait: Any, samples: Path, whole: Path, tmp_path: Path) -> N
     assert "adaptive LASSO" in found.out and max(map(len, found.out.splitlines()[:-3])) <= 80
 
 
+@pytest.mark.slow
 def test_no_regression_where_hardly_any_is_shared(
     plait: Any, samples: Path, whole: Path, tmp_path: Path
 ) -> None:
@@ -139,6 +140,7 @@ def test_no_regression_where_hardly_any_is_shared(
     assert not (tmp_path / "out" / "tables" / "coefficients.tsv").exists()
 
 
+@pytest.mark.slow
 def test_counts_of_the_study_are_those_of_the_command(
     plait: Any, samples: Path, whole: Path, tmp_path: Path
 ) -> None:
@@ -183,6 +185,7 @@ _WHEN_GROUPING = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "status"),
     often(1, [(signal.SIGINT, 130), (None, -signal.SIGKILL)]),
@@ -417,6 +420,7 @@ def test_workers_give_the_same_bytes(plait: Any, samples: Path, whole: Path, tmp
     assert facts_of(out) == facts_of(whole)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_can_be_begun_anew(plait: Any, samples: Path, whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shutil.copytree(whole, out)

@@ -96,6 +96,7 @@ def test_splits_find_what_the_definitions_say(threads: int) -> None:
         compare(seed, threads=threads)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32), st.sampled_from(SPLITS))
 @examples(40, deadline=None)
 def test_drawn_pairs(seed: int, split: tuple[int, int, int, int]) -> None:

@@ -128,6 +128,7 @@ def test_expected_numbers(seed: int, d: bool) -> None:
     assert sums.log_likelihood() * sums.junctions == pytest.approx(log, rel=BOUND)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
 def test_long_insertions_and_many_genes(d: bool) -> None:
     """Levels and contexts in more than one group of lanes, and texts out of reach of the longest ones."""
@@ -163,7 +164,7 @@ def spelled(text: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+@pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
 def test_texts_that_stand_for_several(d: bool) -> None:
     model = small_model(7, d=d)
     texts = drawn_junctions(model, 1, 3)
@@ -196,6 +197,7 @@ def short_reads(model: RecombinationModel, seed: int, count: int) -> list[str]:
     return [text[:6] for text in sorted(drawn_junctions(model, seed, 40), key=len)[:count]]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("uncompiled")
 @examples(3)
 @given(seed=seeds, d=st.booleans(), rate=st.sampled_from([0.0, 0.004, 0.3, 0.75]))

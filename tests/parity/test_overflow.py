@@ -76,7 +76,8 @@ def test_any_limit_compiled(batch: Batch, limit: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", [pytest.param("reference", marks=pytest.mark.interpreted(alone=True)), "cpu"]
+    "target",
+    [pytest.param("reference", marks=[pytest.mark.interpreted(alone=True), pytest.mark.slow]), "cpu"],
 )
 def test_the_limit_of_64_bits(target: str) -> None:
     true = list(flat(big(LARGE)["full"]))

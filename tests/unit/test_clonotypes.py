@@ -147,6 +147,7 @@ def test_counts_are_kept_when_satellites_are_merged(
         assert sum(r[name] for r in first) == sum(r[name] for r in oracle(rows))
 
 
+@pytest.mark.slow
 def test_many_runs_are_merged(tmp_path: Path) -> None:
     rng = random.Random(4)
     rows = [row("".join(rng.choices("AC", k=9)), d_call=rng.choice("xyz")) for _ in range(600)]
@@ -218,6 +219,7 @@ def test_a_row_of_low_quality_makes_no_clonotype(tmp_path: Path) -> None:
     assert told(rows[1:3], tmp_path)[0] == {}
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1 << 30), st.sampled_from(SIZES), st.integers(1, 40))
 def test_rows_of_low_quality_join_as_in_plain_python(seed: int, memory_bytes: int, portion: int) -> None:
     rng = random.Random(seed)

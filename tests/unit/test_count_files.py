@@ -138,7 +138,7 @@ def test_nothing_to_resume(table: Path, counter: PathCounter) -> None:
     assert count(table, counter, resume=True).resumed_blocks == 0
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("threads", often(1, [1, 2, 5]))
 def test_threads(table: Path, counter: PathCounter, threads: int) -> None:
     one = count(table, counter, "one.parquet", threads=1).output.read_bytes()
     assert count(table, counter, threads=threads).output.read_bytes() == one

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -106,6 +108,17 @@ def test_many_letters_have_the_codes_of_few(monkeypatch: pytest.MonkeyPatch) -> 
     many = encode_junctions(column)
     assert all(map(np.array_equal, few, many))
     assert many.symbols[:8].tolist() == IUPAC_MASK[list(b"TGTNACGU")].tolist() and many.symbols[-1] == 0
+
+
+def test_many_letters_are_encoded_without_numba() -> None:
+    # Compiled here, if it is not kept, and loaded by another process.
+    rows = calls._MANY_LETTERS // len(JUNCTION) + 1
+    assert not encode_junctions(pa.array([JUNCTION] * rows)).status.any()
+    program = (
+        "import sys, pyarrow as pa; from plait.vdj.calls import encode_junctions; "
+        f"encode_junctions(pa.array([{JUNCTION!r}] * {rows})); raise SystemExit('numba' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_no_rows() -> None:

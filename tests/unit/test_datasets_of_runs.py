@@ -82,6 +82,7 @@ def test_counts_are_those_of_one_file(
     assert names == {"whole.parquet", "whole.parquet.summary.json", "here", "there"}
 
 
+@pytest.mark.slow
 def test_parts_are_read_as_one_table_again(inputs: Any, counter: PathCounter) -> None:
     paths = inputs("tsv")
     parts = PartSettings("subject", 16)
@@ -533,6 +534,7 @@ def test_a_store_that_stops_answering(
     assert {name: folder.read(name) for name in folder.sizes()} == files_in(whole.output)
 
 
+@pytest.mark.slow
 def test_addresses_that_nobody_opens(inputs: Any, counter: PathCounter) -> None:
     with pytest.raises(InvalidInput, match=r"^path: found 'hdfs://nowhere:1/out' \("):
         count_files(inputs("tsv"), "hdfs://nowhere:1/out/", counter)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.examples import often
 from support.folding import structures
 
 from plait.devices.target import resolve
@@ -61,7 +62,7 @@ def test_known_folds(sequence: str, structure: str, energy: float, ensemble: flo
     assert found.ensemble_energy == pytest.approx(ensemble, abs=2e-6)
 
 
-@pytest.mark.parametrize("dangles", [0, 2])
+@pytest.mark.parametrize("dangles", often(1, [0, 2]))
 def test_energies_are_those_of_viennarna(dangles: int) -> None:
     golden = [one for one in GOLDEN if one["dangles"] == dangles]
     assert len(golden) > 30

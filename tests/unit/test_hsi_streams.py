@@ -57,7 +57,7 @@ def _check(opened: Any, cube: NDArray[Any]) -> None:
     assert opened.verify() == ()
 
 
-@pytest.mark.parametrize("coder", CODERS)
+@pytest.mark.parametrize("coder", often(1, CODERS))
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(map(str, order.values())))
 @pytest.mark.parametrize("blocks", often(1, ["tiles:64x5", None, "rows:40"]))
 def test_files_there_and_back(
@@ -87,7 +87,7 @@ def test_files_there_and_back(
         np.testing.assert_array_equal(opened.read(3, 5), cube[3:5])
 
 
-@pytest.mark.parametrize("coder", CODERS[:2])
+@pytest.mark.parametrize("coder", often(1, CODERS[:2]))
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(map(str, order.values())))
 def test_a_side_index_makes_parts(
     tmp_path: Path, cube: NDArray[Any], coder: str, order: dict[str, Any]

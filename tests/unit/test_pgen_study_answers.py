@@ -126,6 +126,7 @@ def test_models_of_the_sweep_are_in_bins() -> None:
             assert abs(row["difference"] - one["difference"]) < 0.1 * (one["high"] - one["low"])
 
 
+@pytest.mark.slow
 def test_parts_do_not_matter_and_tables_are_bounded() -> None:
     tables = drawn(2000, by_pgen=0.5, seed=3)
     one = list(filled(tables).rows())
