@@ -5,10 +5,10 @@
 Random nucleotides and copies with 5 % errors, in equal parts substitutions, insertions and deletions. Each
 line is microseconds of processor time a pair, of one thread, the best of several, in turn with the peer's:
 from codes to distances or paths, all of `score_pairs` from strings, and edlib's `align` from the same
-strings, which is called once a pair; then with more errors, and of texts that are not related; then one pair
-a call of both. Checked: distances are edlib's, and alignments cost what they say. Peer: ``pip install
-edlib``. Hamming distances, of lists and of all against one, are beside NumPy's of the same texts, joined, and
-equal to them.
+strings, which is called once a pair; then with more errors, and of texts that are not related, all distances
+and those up to a limit; then one pair a call of both. Checked: distances are edlib's, and alignments cost
+what they say. Peer: ``pip install edlib``. Hamming distances, of lists and of all against one, are beside
+NumPy's of the same texts, joined, and equal to them.
 """
 
 from __future__ import annotations
@@ -109,15 +109,23 @@ def measure_errors(size: int, pairs: int, errors: float, rng: np.random.Generato
     targets = [drawn(size) if errors == 1 else mutated(query, rng, errors) for query in queries]
     inside = [drawn(size // 2) + target + drawn(size // 2) for target in targets]
     mode: Any
-    for mode, others, code in (("global", targets, "NW"), ("semiglobal", inside, "HW")):
+    few = size // 15
+    for mode, others, code, most in (
+        ("global", targets, "NW", -1),
+        ("semiglobal", inside, "HW", -1),
+        ("global", targets, "NW", few),
+    ):
+        limit = None if most < 0 else most
         (ours, found), (peer, known) = best(
-            lambda: edit_distances(queries, others, mode=mode, threads=1),  # noqa: B023
-            lambda: [edlib.align(a, b, mode=code) for a, b in zip(queries, others, strict=True)],  # noqa: B023
+            lambda: edit_distances(queries, others, mode=mode, at_most=limit, threads=1),  # noqa: B023
+            lambda: [edlib.align(a, b, mode=code, k=most) for a, b in zip(queries, others, strict=True)],  # noqa: B023
             pairs=pairs,
         )
         assert [answer["editDistance"] for answer in known] == found.tolist()
+        asked = f"at most {most}" if limit else "all"
         print(
-            f"{pairs:5} x {size:6} nt {mode:10} {100 * errors:3.0f} % errors, edit_distances {ours:7.2f} us "
+            f"{pairs:5} x {size:6} nt {mode:10} {100 * errors:3.0f} % errors, {asked:11} "
+            f"edit_distances {ours:7.2f} us "
             f"({peer / ours:4.1f} x), edlib {peer:7.2f} us",
             flush=True,
         )
