@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -72,7 +73,9 @@ status = main(sys.argv[1:])
 print("modules:", status, len(compiled_kernels()), *sorted(sys.modules))
 """
 #: What no command needs once its kernels are compiled, on a CPU and with rows in text.
-NEVER = ("numba", "pandas", "dask", "distributed", "rich.progress", "cupy", "mpi4py", "jinja2")
+NEVER = ["numba", "pandas", "dask", "distributed", "rich.progress", "cupy", "mpi4py", "jinja2"]
+if sys.platform == "linux" and platform.machine() == "x86_64":
+    NEVER.append("llvmlite.binding")
 FOR_TABLES = ("pyarrow",)
 FOR_HELP = ("rich.markdown", "markdown_it", "pygments", "numpy")
 

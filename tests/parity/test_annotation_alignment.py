@@ -327,6 +327,14 @@ def test_settled_texts_are_as_aligned(number: int) -> None:
     assert told.runs.sizes.max() == 1
 
 
+@pytest.mark.parametrize(("gap_open", "settled"), [(6, True), (5, False)])
+def test_nothing_is_settled_where_a_gap_costs_less_than_words(gap_open: int, settled: bool) -> None:
+    random = np.random.default_rng(37)
+    index = INDEX.j._replace(scoring=INDEX.j.scoring._replace(gap_open=gap_open))
+    found = settled_texts(index, 0, joined([_near_j(random, 0) for _ in range(300)]))
+    assert found.scores.any() == settled
+
+
 @pytest.mark.interpreted
 def test_texts_settle_as_interpreted() -> None:
     random = np.random.default_rng(31)

@@ -27,6 +27,8 @@ import functools
 import gc
 import importlib
 import importlib.util
+import itertools
+import json
 import os
 import pickle
 import shutil
@@ -49,19 +51,8 @@ from plait.settings import cache_directory, source_digest
 F = TypeVar("F", bound=Callable[..., Any])
 
 _V2 = (
-    "cmov",
-    "cx8",
-    "fxsr",
-    "mmx",
-    "sse",
-    "sse2",
-    "cx16",
-    "popcnt",
-    "sahf",
-    "sse3",
-    "ssse3",
-    "sse4.1",
-    "sse4.2",
+    *("cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "cx16"),
+    *("popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2"),
 )
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
@@ -572,13 +563,33 @@ def host_features() -> dict[str, bool]:
 
 def _processor() -> tuple[str, str, str]:
     """What Numba compiles for, as it tells LLVM: platform, processor, features with + or - before them."""
-    import llvmlite.binding as llvm
+    triple, name, features = _told_by_llvm()
+    if os.environ.get("NUMBA_ENABLE_AVX", "").strip() == "0":
+        features.update({feature: False for feature in features if feature.startswith("avx")})
+    flat = ",".join(f"{'+' if has else '-'}{feature}" for feature, has in sorted(features.items()))
+    named = os.environ.get("NUMBA_CPU_NAME") or name
+    return triple, named, os.environ.get("NUMBA_CPU_FEATURES", flat)
 
-    features = os.environ.get("NUMBA_CPU_FEATURES")
-    if features is None:
-        host = llvm.get_host_cpu_features()
-        if os.environ.get("NUMBA_ENABLE_AVX", "").strip() == "0":
-            host.update({name: False for name in host if name.startswith("avx")})
-        features = host.flatten()
-    name = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
-    return llvm.get_process_triple(), name, features
+
+def _told_by_llvm() -> tuple[str, str, dict[str, bool]]:
+    """Platform, processor and features; kept, because loading LLVM takes longer than many a run."""
+    import llvmlite
+
+    facts = [*os.uname(), str(llvmlite.__version__)] if _native.KEPT else []
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as cpus:
+        # The first processor, but for how fast it is now.
+        lines = itertools.takewhile(str.strip, cpus)
+        facts += [line for line in lines if not line.startswith(("cpu MHz", "bogomips"))]
+    file = cache_directory() / f"processor-{source_digest((), *facts)}"
+    content = _native.read(file) if facts else None
+    if content is None:
+        import llvmlite.binding as llvm
+
+        told = llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features()
+        content = json.dumps(told).encode()
+        if facts:
+            with contextlib.suppress(OSError):
+                file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _native.write(file, content)
+    triple, name, features = json.loads(content)
+    return triple, name, features

@@ -49,7 +49,7 @@ _MOST_IDLE: Final = 8
 _MOST_WORDS: Final = 1 << 17
 #: Blocks of rows of pairs side by side that are not worth a limit, and columns after which it is looked at;
 #: columns after which blocks that are near are looked for.
-_UNLIMITED: Final = 4
+_UNLIMITED: Final = 2
 _LOOK: Final = 1024
 _NEAR: Final = 32
 #: More than any distance.
@@ -426,7 +426,7 @@ def _find_group(lanes: Any, task: Any, memory: Any, keep: bool) -> Any:
     most = max(most, apart)
     limited = not (loose or blocks <= _UNLIMITED)
     size = (blocks, columns, blocks - fewest // 64, most)
-    limit = min(apart + 64, most) if within or limited else most
+    limit = min(apart + min(64, rows // 5), most) if within or limited else most
     again = 1
     while again:
         band = _band_of(task, memory, size, limit)
