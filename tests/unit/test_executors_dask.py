@@ -173,7 +173,6 @@ def test_memory_of_the_c_library_is_not_given_back_after_a_batch() -> None:
     assert int(run.stdout) < 100
 
 
-@pytest.mark.slow
 def test_a_worker_killed_in_mid_task(dask_cluster: DaskExecutor, tmp_path: Path) -> None:
     def work(number: int) -> int:
         if number == 3 and first_of_all(tmp_path / "killed"):

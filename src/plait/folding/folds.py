@@ -367,7 +367,7 @@ def suboptimal(
     """
     settings, target = settings or FoldSettings(), resolve(device, threads)
     if not within >= 0 or not math.isfinite(within):
-        raise InvalidInput("within", found=within, expected="kcal/mol, at least 0")
+        raise InvalidInput("within", found=within, expected="a number of at least 0")
     if most < 1:
         raise InvalidInput("most", found=most, expected="a whole number of at least 1")
     molecules = molecules_of(sequences, settings, restraints)

@@ -84,7 +84,8 @@ def described(tables: Sequence[PairTable]) -> Described:
     sizes, counts = [one.bases for one in tables], [len(one.pairs) for one in tables]
     first = np.cumsum([0, *sizes])
     pairs = np.concatenate([np.empty((0, 2), np.int32), *(one.pairs for one in tables)])
-    share = np.concatenate([np.empty(0), *(one.probabilities for one in tables)])
+    # Rounding can make a certain pair more than that, and distances less than none.
+    share = np.minimum(np.concatenate([np.empty(0), *(one.probabilities for one in tables)]), 1)
     places = pairs + np.repeat(first[:-1], counts)[:, None]
     likely = share > 0.5
     partners = np.full(first[-1], -1, np.int32)
