@@ -228,6 +228,21 @@ def test_blocks_near_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(kept) < len(looks)
 
 
+def test_limits_of_a_pair_whose_query_is_left_out() -> None:
+    rng, target = random.Random(6), CpuTarget(1)
+    query = [rng.randrange(4) for _ in range(600)]
+    parts = (query[-50:], query[:50], query[270:330])
+    for free in FREE[1:]:
+        for pair in [(query, part) for part in parts] + [(part, query) for part in parts]:
+            task = pair_list(batch_of([pair], free))
+            distance = target.launch(EDIT_LIST, edits.edit_batch(task, False)).scores[0]
+            for limit in {0, 5, int(distance)}:
+                for keep in (False, True):
+                    batch = edits.edit_batch(task, keep, np.array([limit]))
+                    found = target.launch(EDIT_LIST, batch).scores.tolist()
+                    assert found == [distance if distance <= limit else -1]
+
+
 def test_limits() -> None:
     rng = random.Random(5)
     pairs = [drawn(rng, 4, rng.choice([6, 1400])) for _ in range(120)]

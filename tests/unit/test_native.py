@@ -13,6 +13,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -247,13 +248,42 @@ def test_a_processor_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(binding, "get_host_cpu_name", lambda: "another")
     assert _jit._told_by_llvm() == first
     # Another machine with the same home.
-    monkeypatch.setattr(os, "uname", lambda: ("Linux", "other"))
+    system = SimpleNamespace(sysname="Linux", release="other", machine="x86_64")
+    monkeypatch.setattr(os, "uname", lambda: system)
     assert _jit._told_by_llvm()[1] == "another"
     assert len(list(tmp_path.iterdir())) == 2
+    # A program that sees another processor than the system does.
+    features = importlib.import_module("numpy._core._multiarray_umath")
+    monkeypatch.setattr(features, "__cpu_features__", {"SSE": True})
+    assert _jit._told_by_llvm()[1] == "another"
+    assert len(list(tmp_path.iterdir())) == 3
+    # Nothing tells which it is.
+    monkeypatch.delattr(features, "__cpu_features__")
+    assert _jit._told_by_llvm()[1] == "another"
+    assert len(list(tmp_path.iterdir())) == 3
     monkeypatch.undo()
     monkeypatch.setenv("PLAIT_CACHE_DIR", str(tmp_path))
     file.write_bytes(file.read_bytes()[:-1])
     assert _jit._told_by_llvm() == first
+    for content in (b"[]", b"null", b"not", b'{"a": 1}', b'["a", "b", 3]', b'["a", "b", {}, 4]'):
+        _native.write(file, content)
+        assert _jit._told_by_llvm() == first
+
+
+@pytest.mark.skipif(not _native.KEPT, reason="nothing is kept here")
+@pytest.mark.parametrize("error", [OSError, AttributeError])
+def test_a_system_that_refuses_is_left_to_llvm(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    file = the_object(folder, "filled")
+    facts, _, _ = (_native.read(file) or b"").partition(b"\n")
+    found: Any = SimpleNamespace(types=json.loads(facts)["types"], codes=[])
+
+    def refuse(*objects: bytes) -> None:
+        raise error
+
+    monkeypatch.setattr(_native, "_linked", refuse)
+    assert _native.load(file, found) is not None
 
 
 def test_what_another_process_has_compiled_is_not_compiled_again(folder: Path, tmp_path: Path) -> None:

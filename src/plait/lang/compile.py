@@ -573,23 +573,38 @@ def _processor() -> tuple[str, str, str]:
 
 def _told_by_llvm() -> tuple[str, str, dict[str, bool]]:
     """Platform, processor and features; kept, because loading LLVM takes longer than many a run."""
+    file = _processor_file()
+    if file is not None:
+        with contextlib.suppress(ValueError, TypeError):
+            triple, name, features = json.loads(_native.read(file) or b"")
+            return str(triple), str(name), dict(features)
+    import llvmlite.binding as llvm
+
+    told = llvm.get_process_triple(), llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
+    if file is not None:
+        with contextlib.suppress(OSError):
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _native.write(file, json.dumps(told).encode())
+    return told
+
+
+def _processor_file() -> Path | None:
+    """File for what LLVM tells of this processor; None where nothing else tells which one it is."""
     import llvmlite
 
-    facts = [*os.uname(), str(llvmlite.__version__)] if _native.KEPT else []
-    with contextlib.suppress(OSError), open("/proc/cpuinfo") as cpus:
-        # The first processor, but for how fast it is now.
-        lines = itertools.takewhile(str.strip, cpus)
-        facts += [line for line in lines if not line.startswith(("cpu MHz", "bogomips"))]
-    file = cache_directory() / f"processor-{source_digest((), *facts)}"
-    content = _native.read(file) if facts else None
-    if content is None:
-        import llvmlite.binding as llvm
-
-        told = llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features()
-        content = json.dumps(told).encode()
-        if facts:
-            with contextlib.suppress(OSError):
-                file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _native.write(file, content)
-    triple, name, features = json.loads(content)
-    return triple, name, features
+    # The system may name another processor than an emulator lets programs see: NumPy has asked that one.
+    seen = getattr(sys.modules.get("numpy._core._multiarray_umath"), "__cpu_features__", None)
+    if seen is None or not _native.KEPT:
+        return None
+    try:
+        with open("/proc/cpuinfo", encoding="latin-1") as cpus:
+            # The first processor, but for how fast it is now.
+            lines = itertools.takewhile(str.strip, cpus)
+            facts = [line for line in lines if not line.startswith(("cpu MHz", "bogomips"))]
+    except OSError:
+        return None
+    system = os.uname()
+    facts += [system.sysname, system.release, system.machine, str(llvmlite.__version__), repr(seen)]
+    # Valgrind loads its own libraries so.
+    facts += [os.environ.get("LD_PRELOAD", "")]
+    return cache_directory() / f"processor-{source_digest(_own_files(), *facts)}"

@@ -259,7 +259,8 @@ def _linked(*objects: bytes) -> tuple[int, object] | None:
         known |= {name: places[at] + value for name, at, value in symbols if 0 < at < len(places)}
         for _, kind, flags, _, offset, length, _, within, align, entry in sections:
             loaded = flags & _LOADED and kind != _UNWINDING
-            if loaded and (flags & _WRITTEN or kind != _CONTENT or offset % max(align, 1)):
+            placed = align <= mmap.PAGESIZE and offset % max(align, 1) == 0
+            if loaded and (flags & _WRITTEN or kind != _CONTENT or not placed):
                 return None
             changed = sections[within] if kind == _RELOCATIONS else (0,) * 10
             for at in range(offset, offset + length, entry) if changed[1] == _CONTENT else ():
@@ -277,7 +278,7 @@ def _linked(*objects: bytes) -> tuple[int, object] | None:
         start += size
     if process.mprotect(ctypes.c_void_p(base), ctypes.c_size_t(start), mmap.PROT_READ | mmap.PROT_EXEC):
         return None
-    return known[_ENTRY], memory
+    return (known[_ENTRY], memory) if _ENTRY in known else None
 
 
 @functools.cache
@@ -323,8 +324,12 @@ def load(file: Path, found: Signature, *, installed: bool = False) -> NativeCode
     if told["types"] != found.types:
         return None
     objects = code[: told["bytes"]], code[told["bytes"] :]
-    linked = _linked(*objects) or _linked_by_llvm(*objects)
-    return NativeCode(linked[0], found.codes, told["result"], linked[1]) if linked else None
+    linked = None
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        # A system may refuse memory or know no such functions.
+        linked = _linked(*objects)
+    linked = linked or _linked_by_llvm(*objects)
+    return NativeCode(linked[0], found.codes, told["result"], linked[1]) if linked and linked[0] else None
 
 
 def save(file: Path, found: Signature, compiled: Any) -> bool:

@@ -403,17 +403,25 @@ def diagonals(free: Any, rows: int, columns: int, limit: int) -> Any:
 
 
 @shared
-def _enter(lanes: Any, pair: Any, memory: Any, stripe: int, above: int, low: int, high: int) -> bool:
-    """Set the columns of a stripe, the steps above them, and the distance before them; whether it has any."""
+def _enter(lanes: Any, pair: Any, memory: Any, stripe: int, above: int, band: Any) -> bool:
+    """Set the columns of a stripe, the steps above them, and the distance before them; whether it has any.
+
+    `band` is the lowest and the highest diagonal, and the first stripe that has columns.
+    """
     height = 64 * width_of(lanes)
     columns = pair.target.size
     row = stripe * height - above
-    first = max(0, row + low)
-    last = min(columns, row + height + high)
+    first = max(0, row + band[0])
+    last = min(columns, row + height + band[1])
     if first >= last:
         return False
     spans, steps = memory.spans, memory.across[stripe]
-    if stripe == 0:
+    if stripe == band[2] > 0:
+        # The rows above are left out.
+        corner = first
+        for c in range(first, last):
+            steps[c - first] = 1
+    elif stripe == 0:
         corner = 0 if pair.free.target_start else first
         for c in range(first, last):
             steps[c - first] = 0 if pair.free.target_start else 1
@@ -491,9 +499,14 @@ def _within(lanes: Any, pair: Any, memory: Any, stripes: int, limit: int, keep: 
         offer(best, 0 if free.target_start else -columns, -1, columns - 1)
     if free.target_end:
         offer(best, 0 if free.query_start else -rows, rows - 1, -1)
+    begin = 0
     for stripe in range(stripes):
-        if not _enter(lanes, pair, memory, stripe, above, low, high):
-            return 2 * limit + 1
+        if not _enter(lanes, pair, memory, stripe, above, (low, high, begin)):
+            if stripe == begin and free.query_start:
+                begin += 1
+            elif not free.query_end:
+                return 2 * limit + 1
+            continue
         first = memory.spans[stripe, 0]
         _begin_rows(lanes, pair, memory, stripe, first)
         _sweep_stripe(lanes, pair, memory, stripe, first, memory.spans[stripe, 1], keep)
