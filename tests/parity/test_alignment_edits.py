@@ -193,7 +193,6 @@ def test_blocks_that_are_left(monkeypatch: pytest.MonkeyPatch, compiled: bool) -
         assert any(coming > kept > 1 for _, (kept, coming) in left)
 
 
-@pytest.mark.interpreted(alone=True)
 def test_blocks_near_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two fixed ends, blocks are left above, come below, and leave pairs that are too far."""
     monkeypatch.setattr(edit_lists, "host_lanes", lambda: lanes_of(2))
