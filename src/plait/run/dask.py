@@ -137,7 +137,7 @@ _CONFIGURATION = {
     # dead again just then.
     "distributed.deploy.lost-worker-timeout": "365 days",
     # Bytes that stay for the next part, as in a command that works by itself. With Dask's 65,536 all pages
-    # were given back and cleared anew: about a sixth of the time of a worker.
+    # were given back and cleared anew.
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 256 << 20,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 32 << 20,
 }
