@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,6 +57,7 @@ from plait.dp.pairs.paths import Paths
 from plait.dp.pairs.tiles import CHOICES_OF_A_TILE, LongPair
 from plait.dp.pairs.traceback import Costs
 from plait.errors import InvalidInput
+from plait.lang.lanes import host_lanes
 
 #: Cells from which a single pair is cut into tiles, so that threads share it.
 _TILED_CELLS = 1 << 26
@@ -253,9 +255,11 @@ def _by_query(
     groups: dict[bytes, list[int]] = {}
     if len(batch) >= _FEWEST_TARGETS and not alike:
         whole = batch.queries.codes.tobytes()
-        for k, (start, end) in enumerate(pairwise(batch.queries.starts.tolist())):
-            groups.setdefault(whole[start:end], []).append(k)
-    often = [np.array(pairs) for pairs in groups.values() if len(pairs) >= _FEWEST_TARGETS]
+        own = [whole[start:end] for start, end in pairwise(batch.queries.starts.tolist())]
+        groups = {query: [] for query, count in Counter(own).items() if count >= _FEWEST_TARGETS}
+        for k in (k for k, query in enumerate(own) if query in groups) if groups else ():
+            groups[own[k]].append(k)
+    often = [np.array(pairs) for pairs in groups.values()]
     if not often:
         return few(batch)
     rest = np.setdiff1d(np.arange(len(batch)), np.concatenate(often))
@@ -397,7 +401,7 @@ class PairSweep:
         if small.size:
             chosen = batch if small.size == pairs else batch.only(small)
             task = self._task(chosen.queries, chosen.targets)
-            found = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=keep), task))
+            found = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=keep), task, host_lanes(8)))
             progress(int(cells[small].sum()))
             if small.size == pairs:
                 return found

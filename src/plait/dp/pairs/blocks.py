@@ -23,7 +23,7 @@ from plait.dp.pairs.inter_sequence import (
     block_memory,
     block_setup,
 )
-from plait.dp.pairs.lists import PairList, PairResults, choice_type, read_only
+from plait.dp.pairs.lists import PairList, PairResults, choice_type, read_only, runs_in_order
 from plait.errors import Unsupported
 from plait.lang.compile import kernel, shared
 
@@ -460,12 +460,11 @@ def trace_targets(call: Callable[..., Any], batch: TraceBatch, target: Target) -
 
 def _in_order(found: list[PairResults], order: NDArray[np.int64], task: PairList, rows: int) -> PairResults:
     """Results of the targets in `order` as those of all targets in theirs."""
-    scores, counts, starts = np.zeros((3, order.size), np.int64)
+    scores, counts = np.zeros((2, order.size), np.int64)
     scores[order] = np.concatenate([share.scores for share in found])
     own = np.concatenate([share.run_counts for share in found])
-    counts[order], starts[order] = own, np.cumsum(own) - own
-    before = np.repeat(starts - (np.cumsum(counts) - counts), counts)
-    runs = np.concatenate([share.runs for share in found])[before + np.arange(before.size)]
+    counts[order] = own
+    runs = runs_in_order(np.concatenate([share.runs for share in found]), own, order)
     ends = np.zeros((order.size, 4), np.int64)
     ends[:, 1], ends[:, 3] = rows, np.diff(task.target_starts)
     return PairResults(scores, ends, runs, counts)

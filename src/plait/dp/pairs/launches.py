@@ -28,6 +28,7 @@ from plait.dp.pairs.kbest import BestPath, KBest, k_best, sweep_tiles_kernel
 from plait.dp.pairs.lists import (
     ListBatch,
     PairResults,
+    align_beside_kernel,
     align_pairs_kernel,
     border_kernel,
     close_kernel,
@@ -89,8 +90,8 @@ def _long(find: Callable[[LongPair, TileSteps], R], cuda: str) -> Problem[LongPa
 #: Alignments of the pairs of a list.
 PAIR_LIST: Final[Problem[ListBatch, PairResults]] = Problem(
     "a list of pairs",
-    cpu=partial(run_pair_list, align_pairs_kernel),
-    reference=partial(run_pair_list, interpreted(align_pairs_kernel)),
+    cpu=partial(run_pair_list, align_pairs_kernel, align_beside_kernel),
+    reference=partial(run_pair_list, interpreted(align_pairs_kernel), interpreted(align_beside_kernel)),
 )
 #: Best scores of queries with the targets of blocks.
 BLOCK_SCORES: Final[Problem[BlockBatch, list[NDArray[np.int64]]]] = Problem(
