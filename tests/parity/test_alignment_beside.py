@@ -101,6 +101,43 @@ def test_all_lengths_and_free_ends(free: tuple[bool, ...]) -> None:
         assert_same(CpuTarget(3).launch(PAIR_LIST, beside(task, width)), wanted)
 
 
+def against(task: PairList, pairs: int, rng: random.Random) -> PairList:
+    """The first query of a task, again and again, with parts of it."""
+    query = task.query[: task.query_starts[1]]
+    ends = [sorted((rng.randrange(query.size), rng.randrange(query.size))) for _ in range(pairs)]
+    targets = [np.roll(query, first)[first : last + 1] for first, last in ends]
+    return task._replace(
+        query=np.tile(query, pairs),
+        query_starts=np.arange(pairs + 1) * query.size,
+        target=np.concatenate(targets),
+        target_starts=np.cumsum([0, *map(len, targets)]),
+    )
+
+
+@pytest.mark.parametrize("free", [FREE[0], FREE[7], FREE[9]])
+def test_one_query_of_many_letters(free: tuple[bool, ...]) -> None:
+    rng, target, width = random.Random(str(free)), CpuTarget(1), host_lanes(8).width
+    for codes, longest in ((7, 30), (24, 110)):
+        drawn = [rng.randint(-5, 11) for _ in range(codes * codes)]
+        matrix = np.array(drawn, np.int32).reshape(codes, codes)
+        task = against(task_of(rng, [longest], matrix, (11, 1), free), width + 5, rng)
+        wanted = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
+        assert_same(target.launch(PAIR_LIST, beside(task, width)), wanted)
+        # Of several queries there is no table.
+        task.query[-1] = (task.query[-1] + 1) % codes
+        batch = ListBatch(make_setup(task, keep=True), task, host_lanes(8))
+        assert lists._octets(batch) is None
+
+
+@pytest.mark.interpreted
+def test_one_query_interpreted() -> None:
+    rng, target = random.Random(8), ReferenceTarget()
+    matrix = np.array([rng.randint(-5, 11) for _ in range(49)], np.int32).reshape(7, 7)
+    task = against(task_of(rng, [9], matrix, (9, 2), FREE[3]), 5, rng)
+    wanted = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
+    assert_same(target.launch(PAIR_LIST, beside(task, 4)), wanted)
+
+
 @pytest.mark.parametrize(
     ("match", "mismatch", "costs"),
     [

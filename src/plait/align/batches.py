@@ -26,18 +26,15 @@ from plait.dp.pairs.blocks import (
     TOO_HIGH,
     BlockBatch,
     TargetBlocks,
-    TraceBatch,
     arrange,
     gap_cost,
     packed_blocks,
     sweep_shape,
-    trace_bytes,
 )
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.pairs.kbest import KBest, Ranks, wide_setup
 from plait.dp.pairs.launches import (
     BLOCK_SCORES,
-    BLOCK_TRACES,
     K_BEST,
     LONG_ALIGNMENT,
     LONG_SCORE,
@@ -69,8 +66,6 @@ _LEAST_IN_LANES = 1 << 24
 _FEWEST_PIECES = 64
 #: Targets from which it pays to give each a lane.
 _FEWEST_TARGETS = 16
-#: Bytes of choices of a group of targets.
-_MOST_CHOICES = 1 << 26
 #: Bytes for one pair of unit costs; most of them are only touched where a pair has little in common.
 _MOST_FOR_EDITS = 1 << 31
 #: Bytes of packed targets at a time.
@@ -577,16 +572,7 @@ class PairSweep:
         self, query: NDArray[np.uint8], targets: CodeList, progress: _Progress = ignore_progress
     ) -> Alignments:
         """A best alignment of one query with each of many targets."""
-        sizes, pairs = targets.sizes, against(query, targets)
-        own = block_query(query, self.scoring, self.free)
-        in_lanes = len(targets) >= _FEWEST_TARGETS and not any(self.free) and query.size and sizes.all()
-        bits = trace_bytes(own, int(sizes.max(initial=0))) if in_lanes else None
-        if bits is None or bits > _MOST_CHOICES or self._unit_costs(pairs):
-            return self.align_each(pairs, progress)
-        results = self.target.launch(BLOCK_TRACES, TraceBatch(own, self._task(code_list([query]), targets)))
-        progress(int(sizes.sum()) * query.size)
-        starts = (np.zeros(len(targets), np.int64), targets.starts[:-1])
-        return self._made((query, targets.codes), starts, results, results.runs, results.run_counts)
+        return self.align_each(against(query, targets), progress)
 
     def score_codes(self, batch: PairBatch, progress: _Progress = ignore_progress) -> NDArray[np.int64]:
         """Best scores of pairs; a query that occurs often is scored with all its targets at once."""

@@ -13,7 +13,16 @@ from plait.dp.pairs.choices import AsAsked, KeepChoices, KeepValues, ScoresOnly,
 from plait.dp.pairs.diagonals import Edges, Region, StripeScratch, sweep_region
 from plait.dp.pairs.gaps import AffineGap, GapDifferences, choices, differences, in_lanes
 from plait.dp.pairs.paths import describe_paths
-from plait.dp.pairs.scores import ROWS, PairTable, ScoreScratch, SkewedProfile, part
+from plait.dp.pairs.scores import (
+    ROWS,
+    PairTable,
+    QueryTable,
+    ScoreScratch,
+    SkewedProfile,
+    beside,
+    look_up,
+    part,
+)
 from plait.dp.pairs.traceback import (
     Costs,
     OctetBits,
@@ -26,7 +35,7 @@ from plait.dp.pairs.traceback import (
 from plait.errors import Unsupported
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
 from plait.lang.compile import host_features, kernel, shared
-from plait.lang.lanes import host_lanes, lanes_of, load, lookup, select, splat, store
+from plait.lang.lanes import host_lanes, lanes_of, load, select, splat, store, width_of
 
 
 class FreeEnds(NamedTuple):
@@ -256,37 +265,41 @@ def _visit_beside(lanes: Any, p: Any, bit: int, u: Any, v: Any, e: Any, f: Any, 
 
 
 @shared
-def sweep_beside(lanes: Any, gap: Any, table: Any, borders: Any, sizes: Any, scratch: Any, bits: Any) -> None:
+def sweep_beside(
+    lanes: Any, gap: Any, source: Any, borders: Any, sizes: Any, scratch: Any, bits: Any
+) -> None:
     """Visit pairs beside each other, two columns at a time.
 
-    `gap` is `GapDifferences` of octets, `table` (1, 32) the scores. `borders`, uint8, are ``u`` at the border
-    above the first column and the others, then ``v`` left of the first row and the others. `sizes` are the
-    most rows and columns of a pair, and the rows and columns that all have. `scratch`, uint8, has a pair in
-    each of the last axis' lanes: what residues of the queries (rows, lanes) and the targets
-    (columns, lanes) add to a place in the table; `v` and `e` of the column before (rows, lanes); `u` of rows
-    that end a query (rows, columns, lanes) and `v` of columns that end a target (columns, rows, lanes).
+    `gap` is `GapDifferences` of octets, `source` is `PairTable` or `QueryTable`. `borders`, uint8, are ``u``
+    at the border above the first column and the others, then ``v`` left of the first row and the others.
+    `sizes` are the most rows and columns of a pair, and the rows and columns that all have. `scratch`, uint8,
+    has a pair in each of the last axis' lanes: the query's and the target's numbers in the source (rows or
+    columns, lanes), `v` and `e` of the column before (rows, lanes), `u` of rows that end a query (rows,
+    columns, lanes) and `v` of columns that end a target (columns, rows, lanes); and memory for `look_up`,
+    (rows of the table, 2 lanes).
     """
     p, none = in_lanes(gap, lanes), splat(lanes, np.uint8(0))
     rows, columns, all_rows, all_columns = sizes
-    query, target, v_column, e_column, below, beside = scratch
+    query, target, v_column, e_column, below, right, found = scratch
     for row in range(rows):
         store(lanes, v_column, row, 0, splat(lanes, borders[2 if row == 0 else 3]))
         store(lanes, e_column, row, 0, none)
     for at in range(0, columns, 2):
         t0, t1 = load(lanes, target, at, 0), load(lanes, target, at + 1, 0)
+        look_up(source, lanes, found, t0, 0)
+        look_up(source, lanes, found, t1, width_of(lanes))
         u0, u1 = splat(lanes, borders[0 if at == 0 else 1]), splat(lanes, borders[1])
         f0, f1 = none, none
         for row in range(rows):
-            letters = load(lanes, query, row, 0)
             v, e = load(lanes, v_column, row, 0), load(lanes, e_column, row, 0)
-            s = lookup(lanes, table, 0, letters + t0)
+            s = beside(source, lanes, found, query, row, t0, 0)
             u0, v, e, f0, noted = _visit_beside(lanes, p, 1, u0, v, e, f0, s)
             if at + 1 >= all_columns:
-                store(lanes, beside[at + 1 - all_columns], row, 0, v)
-            s = lookup(lanes, table, 0, letters + t1)
+                store(lanes, right[at + 1 - all_columns], row, 0, v)
+            s = beside(source, lanes, found, query, row, t1, width_of(lanes))
             u1, v, e, f1, more = _visit_beside(lanes, p, 16, u1, v, e, f1, s)
             if at + 2 >= all_columns:
-                store(lanes, beside[at + 2 - all_columns], row, 0, v)
+                store(lanes, right[at + 2 - all_columns], row, 0, v)
             store(lanes, bits[at // 2], row, 0, noted | more)
             store(lanes, v_column, row, 0, v)
             store(lanes, e_column, row, 0, e)
@@ -336,7 +349,7 @@ def align_beside(
     for first in range(0, order.size, lanes.width):
         pairs = order[first : first + lanes.width]
         sizes = _lay_beside(source, task, pairs, memory.scratch)
-        sweep_beside(lanes, gap, source.table, borders, sizes, memory.scratch, memory.bits)
+        sweep_beside(lanes, gap, source, borders, sizes, memory.scratch, memory.bits)
         for lane in range(pairs.size):
             pair, best = pairs[lane], memory.best
             m = task.query_starts[pair + 1] - task.query_starts[pair]
@@ -605,28 +618,35 @@ class ListBatch(NamedTuple):
     beside: Any = None
 
 
-#: Cells of pairs beside others, and how many lanes of octets take as long as one pair does without them.
-_MOST_BESIDE = 1 << 22
+#: Bytes of choices of pairs beside others, and how many lanes of octets take as long as a pair does without.
+_MOST_BESIDE = 1 << 27
 _LANES_FOR_ONE = 4
 
 
-def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, PairTable, NDArray[np.uint8]] | None:
+def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, Any, NDArray[np.uint8]] | None:
     """Arguments of `align_beside`: lanes, recurrence, scores, borders; None if octets do not hold them."""
     (source, _, keep), task = batch.setup.rules, batch.pairs
     opened, over = int(task.gap_open), int(task.gap_open - task.gap_extend)
-    known = isinstance(source, PairTable) and keeps(keep) and not task.free.anywhere
-    if batch.beside is None or not known or over < 0:
+    if batch.beside is None or not keeps(keep) or task.free.anywhere or over < 0:
         return None
     # A cell lies two gaps below the one on its diagonal or less, and a score and a gap above it or less.
     least, most = int(source.table.min()), int(source.table.max())
     if least < over - 2 * opened or most + 3 * opened > np.iinfo(np.uint8).max:
         return None
     table = (source.table.astype(np.int64) + 2 * opened).astype(np.uint8)
+    if isinstance(source, SkewedProfile):
+        size = int(task.query_starts[1])
+        if len(table) > 32 or source.query.tobytes() != source.query[:size].tobytes() * (
+            task.query_starts.size - 1
+        ):
+            return None
+        own = np.zeros((int(source.query.max()) + 1, 32), np.uint8)
+        own[:, : len(table)] = table.T[: len(own)]
+        source, table = QueryTable(*source[:3]), own
     first = [opened if free else 0 for free in (task.free.target_start, task.free.query_start)]
     further = [opened if free else over for free in (task.free.target_start, task.free.query_start)]
     borders = np.array([first[0], further[0], first[1], further[1]], np.uint8)
-    gap = GapDifferences(np.uint8(over))
-    return batch.beside, gap, source._replace(table=table), borders
+    return batch.beside, GapDifferences(np.uint8(over)), source._replace(table=table), borders
 
 
 def _run_beside(
@@ -642,14 +662,18 @@ def _run_beside(
     most = [np.maximum.reduceat(sizes[order], firsts) for sizes in (rows, columns)]
     more = [m - np.minimum.reduceat(s[order], firsts) for m, s in zip(most, (rows, columns), strict=True)]
     cells = most[0] * most[1]
-    if cells.max() > _MOST_BESIDE or width * cells.sum() > _LANES_FOR_ONE * (rows * columns).sum():
+    if (
+        width * cells.max() // 2 > _MOST_BESIDE
+        or width * cells.sum() > _LANES_FOR_ONE * (rows * columns).sum()
+    ):
         return None
 
     def run(share: tuple[int, int]) -> Any:
         m, n, more_m, more_n = (int(sizes[slice(*share)].max()) for sizes in (*most, *more))
         n += n % 2
         shapes = ((m,), (n,), (m,), (m,), (more_m + 1, n), (more_n + 2, m))
-        scratch = tuple(np.zeros((*shape, width), np.uint8) for shape in shapes)
+        looked_up = np.zeros((len(octets[2].table), 2 * width), np.uint8)
+        scratch = *(np.zeros((*shape, width), np.uint8) for shape in shapes), looked_up
         edges = Edges(*(np.zeros(size, np.int32) for size in (n, n, m, m)))
         runs, own = np.zeros((m + n + 2, 2), np.int64), order[share[0] * width : share[1] * width]
         bits = np.empty((n // 2, m, width), np.uint8)

@@ -51,21 +51,6 @@ class StripeBits(NamedTuple):
         return (int(word) >> k) & 1
 
 
-class LaneBits(NamedTuple):
-    """Choices kept by `plait.dp.pairs.inter_sequence`, of the target in one lane.
-
-    The first cell, `row` and `column`, is 0 and 0.
-    """
-
-    row: Any
-    column: Any
-    lane: Any
-
-    @staticmethod
-    def was_chosen(place: LaneBits, bits: Any, row: Any, column: Any, choice: Any) -> Any:
-        return (int(bits[column, row, choice]) >> place.lane) & 1
-
-
 class OctetBits(NamedTuple):
     """Choices of a pair in one of the lanes of `plait.dp.pairs.lists.sweep_beside`.
 
