@@ -134,10 +134,10 @@ _NEVER = -128
 _WARPS = 12
 _FEW_WARPS = 10
 _SHARED = 200 << 10
-#: Bytes of a profile that fit the memory that a block has without asking.
-_MOST_PROFILE = 46 << 10
-#: Bytes of shared memory of a stripe, besides the profile.
-_RINGS = 2048
+#: Bytes of shared memory that a block has without asking, and warps of a block, if they have room: with one
+#: for each scheduler of a multiprocessor, every scheduler has as many as the others.
+_BLOCK_SHARED = 48 << 10
+_BLOCK_WARPS = 4
 #: Launches under way on a device: those of tiles on the way of an alignment are small. One of more stripes
 #: than half of those that run at a time is the only one of its kind. The simulator runs one at a time.
 _LAUNCHES = 1 if SIMULATED else 4
@@ -175,16 +175,16 @@ class _Coded:
         """How scores are stored: wide, unless that leaves room for few stripes; None if neither serves."""
         if max(self.costs.gap_open, self.costs.gap_extend) > MOST_COST:
             return None
-        wide = kernel.profile_bytes(WideScores(), len(self.scores))
+        wide = kernel.warp_bytes(WideScores(), len(self.scores))
         fits = self.scores.min() >= -128 and self.scores.max() <= 127
-        if fits and _FEW_WARPS * (wide + _RINGS) > _SHARED:
+        if fits and _FEW_WARPS * wide > _SHARED:
             return NarrowScores()
-        return WideScores() if wide <= _MOST_PROFILE else None
+        return WideScores() if wide <= _BLOCK_SHARED else None
 
     @property
     def shared(self) -> int:
         """Bytes of dynamic shared memory of a warp."""
-        return kernel.profile_bytes(self.kind, len(self.scores))
+        return kernel.warp_bytes(self.kind, len(self.scores))
 
     def part(self, tile: Tile) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
         """Letters of rows and columns, padded as the kernel wants them."""
@@ -429,15 +429,16 @@ def _launch(pair: LongPair, coded: _Coded, memory: _Memory, device: _Device) -> 
         SaturatingMaxPlus(np.int32(0), np.int32(0)),
     )
     ends = Anywhere() if memory.visit.watched else AtEdges()
-    stripes = min(_WARPS, _SHARED // (coded.shared + _RINGS)) * device.facts.multiprocessors
-    stripes = min(stripes, MARKS // 2)
+    stripes = min(_WARPS, _SHARED // coded.shared) * device.facts.multiprocessors
+    stripes = min(memory.stripes, stripes, MARKS // 2)
+    warps = max(min(_BLOCK_WARPS, _BLOCK_SHARED // coded.shared), 1)
     kernel.sweep_stripes.launch(
-        min(memory.stripes, stripes),
-        32,
+        -(-stripes // warps),
+        32 * warps,
         *(gap, algebras, ends, coded.kind, memory.task, memory.sides, memory.kept, memory.following),
         memory.shape,
         stream=stream,
-        shared=coded.shared,
+        shared=warps * coded.shared,
     )
 
 
