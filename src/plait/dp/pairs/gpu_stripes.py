@@ -14,9 +14,8 @@ from plait.lang.compile import by_type, by_type_of, shared
 from plait.lang.lanes import maximum
 from plait.lang.warps import ballot, lane_index, shuffle, shuffle_up, synchronize_warp
 
-#: Costs up to which marks leave room for what goes on in a gap, and stripes that have different marks.
+#: Costs up to which marks leave room for what goes on in a gap.
 MOST_COST = 1 << 15
-MARKS = 1 << 14
 
 
 @shared
@@ -357,7 +356,7 @@ class Shape(NamedTuple):
 
 def warp_bytes(kind: Any, letters: int) -> int:
     """Bytes of dynamic shared memory of a warp for so many letters of the target."""
-    return 8 * (_profile_words(kind, letters) + _RING_WORDS)
+    return 8 * (int(_profile_words(kind, letters)) + _RING_WORDS)
 
 
 @shared
