@@ -43,8 +43,8 @@ _FEW_BYTES = 1 << 28
 _SIDE_BY_ROOT = 16
 #: Tiles for each alignment that is asked for: of every fourth, four have no near neighbour.
 _TILES_A_WANTED = 20
-#: Cells of a launch for each multiprocessor: about two seconds, so that a run can be stopped.
-CELLS_OF_A_LAUNCH = 1 << 35
+#: Cells of a launch for each multiprocessor: three to four seconds, so that a run can be stopped.
+CELLS_OF_A_LAUNCH = 1 << 36
 
 
 class Capacity(NamedTuple):
