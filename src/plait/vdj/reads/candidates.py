@@ -34,6 +34,7 @@ _SHORT_WORD: Final = 9
 _NEARBY: Final = 12
 #: Candidates of a call, at least.
 _ROOM: Final = 1 << 16
+_SETS = IUPAC_MASK.tobytes()
 _COMPLEMENT = COMPLEMENT_LETTER.copy()
 _SAME = np.arange(256, dtype=np.uint8)
 _MIRROR = COMPLEMENT_MASK.copy()
@@ -680,7 +681,9 @@ class Texts(NamedTuple):
 
 def texts_of(reads: ReadBlock) -> Texts:
     """Reads as sets of bases."""
-    return Texts(IUPAC_MASK.take(reads.letters), np.array(reads.starts, np.int64))
+    # NumPy would move each letter by itself.
+    codes = bytearray(reads.letters).translate(_SETS)
+    return Texts(np.frombuffer(codes, np.uint8), np.array(reads.starts, np.int64))
 
 
 def join_texts(first: Texts, second: Texts) -> Texts:
