@@ -173,7 +173,7 @@ ENFORCED = ["--constraint", "--enforce"]
         (">a\n" + "A" * 33_000 + "\n", [], "found 33,000 bases of a, expected at most 32,000"),
         (">a\nACGU\n", ["--parameters", "none.par"], "none.par"),
         (">a\nACGU\n", ["--enforce"], "--enforce: found no constraints"),
-        (">a\nACGU\n", ["--suboptimal", "-1"], "--suboptimal: found -1"),
+        (">a\nACGU\n", ["--suboptimal", "-1"], "--suboptimal: found -1.0, expected a number from 0 to 1000"),
         (">a\nACGU\n", ["--most", "0"], "--most: found 0"),
         (">a\nACGU\n..[.\n", ["--constraint"], "line 1: found '[' at base 3 of a"),
         (">a\nACGU\n...\n", ["--constraint"], "line 1: found 3 signs of a, expected 4, one a base"),

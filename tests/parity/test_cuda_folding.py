@@ -12,9 +12,8 @@ from support.folding import HAIRPINS, codes_of, weights_of
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
 from plait.dp.intervals import gpu_fold
-from plait.dp.intervals.launches import ENSEMBLES, FOLDS, EnsembleBatch, FoldBatch
+from plait.dp.intervals.launches import ENSEMBLES, FOLDS, EnsembleBatch, FoldBatch, Strand
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor
-from plait.dp.intervals.tables import Strand
 from plait.folding import FoldSettings, Restraints
 from plait.folding.constraints import molecule_of
 from plait.folding.folds import fold_molecules

@@ -215,6 +215,14 @@ def test_samples_depend_on_the_seed_and_the_place() -> None:
     assert sample([TRNA, TRNA], samples=4, seed=7) == [one.samples for one in first]
 
 
+def test_distances_are_never_below_none() -> None:
+    # Rounding makes certain pairs more than certain, as sums of what is forced find them.
+    pairs, more = np.array([[0, 9]], np.int32), np.array([1 + 2**-50])
+    told = described([PairTable(10, pairs, more)])
+    assert (told.distances, told.diversities) == ([0], [0])
+    assert not np.signbit([*told.distances, *told.diversities]).any()
+
+
 def test_marks_of_few_pairs() -> None:
     table = PairTable(6, np.array([[0, 5]], np.int32), np.array([0.9]))
     assert brackets(described([table]).centroids) == ["(....)"]

@@ -100,7 +100,7 @@ class ModelOptions:
     temperature
         Degrees Celsius; other than 37 needs a file of parameters with enthalpies.
     dangles
-        2: bases beside stems stack on them; 0: they do not, but for CONTRAfold's.
+        2: bases beside stems stack on them; 0: they do not. CONTRAfold's scores have them: 2 alone.
     max_span
         Most bases from one of a pair to the other, both included.
     """
@@ -204,8 +204,9 @@ def fold(
     from plait.settings import thread_count
 
     _check(mea, gamma, suboptimal, samples=samples, seed=seed, most=most)
-    ensemble, draw = probabilities or pairs is not None, plot is not None
-    request = FoldRequest(ensemble, centroid, mea, samples, seed, suboptimal, most, draw, gamma)
+    draw = plot is not None
+    of_pairs = probabilities or centroid or mea or draw or pairs is not None
+    request = FoldRequest(of_pairs, mea, samples, seed, suboptimal, most, draw, gamma)
     settings = model.settings(shape, enforce=known.enforce)
     start = work_time()
     with files_of([sequences]) as (path,), RowProgress("folding", "sequences") as progress:
@@ -236,7 +237,7 @@ def fold(
 
 def _check(mea: bool, gamma: float | None, suboptimal: float | None, **counts: int) -> None:
     if suboptimal is not None and not 0 <= suboptimal < 1000:
-        raise InvalidInput("--suboptimal", found=suboptimal, expected="kcal/mol, 0 to 1000")
+        raise InvalidInput("--suboptimal", found=suboptimal, expected="a number from 0 to 1000")
     if gamma is not None and not (mea and 0 < gamma < 1e6):
         raise InvalidInput("--gamma", found=gamma, expected="a number above 0" if mea else "--mea, too")
     for name, value in counts.items():

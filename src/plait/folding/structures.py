@@ -65,6 +65,20 @@ def partners_of(structure: str, what: str = "structure") -> NDArray[np.int32]:
     return found
 
 
+def loops_within(partners: NDArray[np.int32]) -> dict[int, list[int]]:
+    """Bases of loops by the first base of the pair around, -1 for what is in none; of a pair within, both."""
+    found: dict[int, list[int]] = {-1: []}
+    around = [-1]
+    for place, other in enumerate(partners.tolist()):
+        if 0 <= other < place:
+            around.pop()
+        found[around[-1]].append(place)
+        if other > place:
+            around.append(place)
+            found[place] = []
+    return found
+
+
 class Described(NamedTuple):
     """What tables of pairs say of their sequences.
 
@@ -84,7 +98,8 @@ def described(tables: Sequence[PairTable]) -> Described:
     sizes, counts = [one.bases for one in tables], [len(one.pairs) for one in tables]
     first = np.cumsum([0, *sizes])
     pairs = np.concatenate([np.empty((0, 2), np.int32), *(one.pairs for one in tables)])
-    share = np.concatenate([np.empty(0), *(one.probabilities for one in tables)])
+    # Rounding can make a certain pair more than that, and distances less than none.
+    share = np.minimum(np.concatenate([np.empty(0), *(one.probabilities for one in tables)]), 1)
     places = pairs + np.repeat(first[:-1], counts)[:, None]
     likely = share > 0.5
     partners = np.full(first[-1], -1, np.int32)
