@@ -416,8 +416,9 @@ def sum_beside(sweep: Any, i: Any, way: Any) -> None:
     near, far = ring_row(TWO_THREE, i + 3 * way), ring_row(TWO_THREE, i + 4 * way)
     loop = splat(lanes, extend(alg, entry(weights, BY_SIZE + 5), entry(weights, BY_DIFFERENCE + 1)))
     for x in range(column(group, first_column(sweep, i)), column(group, sweep.part.end), width * BESIDE):
-        sum_one_side(sweep, i, way, x, ONE_SIDED, BY_ONE_SIDED, 1)
-        sum_one_side(sweep, i, way, x, BULGE, BY_BULGE, 0)
+        largest = largest_loop(sweep.layout, sweep.part.end, group, i, x, way)
+        sum_one_side(sweep, i, way, x, largest, ONE_SIDED, BY_ONE_SIDED, 1)
+        sum_one_side(sweep, i, way, x, largest, BULGE, BY_BULGE, 0)
         for z in (x, x + width):
             left, right = load(lanes, rows, near, z - 4 * side), load(lanes, rows, far, z - 3 * side)
             inner = choice(alg, left, right)
@@ -425,14 +426,14 @@ def sum_beside(sweep: Any, i: Any, way: Any) -> None:
 
 
 @shared
-def sum_one_side(sweep: Any, i: Any, way: Any, x: Any, kind: Any, table: Any, least: Any) -> None:
+def sum_one_side(sweep: Any, i: Any, way: Any, x: Any, most: Any, kind: Any, table: Any, least: Any) -> None:
     """Loops of a kind: of the `least` bases, one or none, on a side, and at least two more on the other."""
     lanes, rule, alg, rows = sweep.lanes, sweep.rule, sweep.alg, sweep.memory.rows
     group, y = sweep.strands.group, x + width_of(sweep.lanes)
     near, short = ring_row(kind, i + (1 + least) * way), (1 + least) * way * group
     first = splat(lanes, alg.zero)
     other = first
-    for k in range(2 + least, largest_loop(sweep.layout, sweep.part.end, group, i, x, way) + 1 - least):
+    for k in range(2 + least, most + 1 - least):
         step = splat(lanes, entry(sweep.weights, table + least + k))
         far, back = ring_row(kind, i + (1 + k) * way), (1 + k) * way * group
         left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - short)
@@ -512,7 +513,7 @@ def pair_cell(sweep: Any, i: Any, j: Any, g: Any) -> None:
     x = column(group, j) + g
     kind = pair_type(weights, strands, i, j, g)
     value = hairpin_weight(weights, strands, alg, inward(strands, kind, i, j, g), i, j, g)
-    value = add_small_loops(sweep, kept.closed, kind, i, j, g, 1, value)
+    value = add_small_loops(Within(), sweep, kept.closed, kind, i, j, g, value)
     value = choice(alg, value, closed_by_sums(sweep, kind, i, j, g))
     value = times_paired(strands, alg, 0, value, i, j, g)
     row = outward(strands, kind, i, j, g)
@@ -551,36 +552,50 @@ def add_found(sweep: Any, row: Any, x: Any, value: Any) -> Any:
     return value
 
 
-@shared
-def add_small_loops(sweep: Any, table: Any, kind: Any, i: Any, j: Any, g: Any, way: Any, value: Any) -> Any:
-    """Besides, small loops within a pair of a kind (`way` 1) or around it (-1): C, or derivatives by it."""
-    value = add_small_loop(sweep, table, kind, i, j, g, way, 0, 0, value)
-    value = add_small_loop(sweep, table, kind, i, j, g, way, 0, 1, value)
-    value = add_small_loop(sweep, table, kind, i, j, g, way, 1, 0, value)
-    value = add_small_loop(sweep, table, kind, i, j, g, way, 1, 1, value)
-    value = add_small_loop(sweep, table, kind, i, j, g, way, 1, 2, value)
-    value = add_small_loop(sweep, table, kind, i, j, g, way, 2, 1, value)
-    return add_small_loop(sweep, table, kind, i, j, g, way, 2, 2, value)
+class Within(NamedTuple):
+    """Pairs within one."""
 
 
-@shared
-def add_small_loop(
-    s: Any, table: Any, kind: Any, i: Any, j: Any, g: Any, way: Any, left: Any, right: Any, so_far: Any
+class Around(NamedTuple):
+    """Pairs around one."""
+
+
+def _add_within(
+    way: Any, s: Any, table: Any, kind: Any, i: Any, j: Any, g: Any, left: Any, right: Any, so_far: Any
 ) -> Any:
-    """The same, one of so many bases on its sides; what is zero, as behind the last base, is not left out."""
-    alg, weights, strands = s.alg, s.weights, s.strands
-    p, q = i + (1 + left) * way, j - (1 + right) * way
-    if way < 0 and p < 0:
+    p, q = i + 1 + left, j - 1 - right
+    inner = load(OneLane(1), table, 0, s.kept.starts[p] + q * s.strands.group + g)
+    within = pair_type(s.weights, s.strands, q, p, g)
+    loop = small_loop(s.weights, s.strands, s.alg, kind, within, i, j, p, q, g)
+    return close(s.rule, s.alg, so_far, inner, loop)
+
+
+def _add_around(
+    way: Any, s: Any, table: Any, kind: Any, p: Any, q: Any, g: Any, left: Any, right: Any, so_far: Any
+) -> Any:
+    i, j = p - 1 - left, q + 1 + right
+    if i < 0:
         return so_far
-    other = load(OneLane(1), table, 0, s.kept.starts[p] + q * strands.group + g)
-    if way > 0:
-        within = pair_type(weights, strands, q, p, g)
-        return close(
-            s.rule, alg, so_far, other, small_loop(weights, strands, alg, kind, within, i, j, p, q, g)
-        )
-    around, within = pair_type(weights, strands, p, q, g), pair_type(weights, strands, j, i, g)
-    other = times_paired(strands, alg, 0, other, p, q, g)
-    return close(s.rule, alg, so_far, other, small_loop(weights, strands, alg, around, within, p, q, i, j, g))
+    outer = load(OneLane(1), table, 0, s.kept.starts[i] + j * s.strands.group + g)
+    around, within = pair_type(s.weights, s.strands, i, j, g), pair_type(s.weights, s.strands, q, p, g)
+    loop = small_loop(s.weights, s.strands, s.alg, around, within, i, j, p, q, g)
+    return close(s.rule, s.alg, so_far, times_paired(s.strands, s.alg, 0, outer, i, j, g), loop)
+
+
+#: Besides, a loop of so many bases on its sides; what is zero, as behind the last base, is not left out.
+add_small_loop = by_type_of({Within: _add_within, Around: _add_around})
+
+
+@shared
+def add_small_loops(way: Any, sweep: Any, table: Any, kind: Any, i: Any, j: Any, g: Any, value: Any) -> Any:
+    """Besides, small loops with pairs `Within` a pair of a kind or `Around` it: C, or derivatives by it."""
+    value = add_small_loop(way, sweep, table, kind, i, j, g, 0, 0, value)
+    value = add_small_loop(way, sweep, table, kind, i, j, g, 0, 1, value)
+    value = add_small_loop(way, sweep, table, kind, i, j, g, 1, 0, value)
+    value = add_small_loop(way, sweep, table, kind, i, j, g, 1, 1, value)
+    value = add_small_loop(way, sweep, table, kind, i, j, g, 1, 2, value)
+    value = add_small_loop(way, sweep, table, kind, i, j, g, 2, 1, value)
+    return add_small_loop(way, sweep, table, kind, i, j, g, 2, 2, value)
 
 
 @shared
@@ -828,7 +843,7 @@ def around_cell(reverse: Any, p: Any, q: Any, g: Any) -> None:
     stem = choice(alg, load(one, rows, _BY_SINGLE, x), load(one, rows, _BEHIND, x))
     total = close(rule, alg, total, stem, entry(weights, row + STEM))
     total = add_found(reverse, row, x, total)
-    total = add_small_loops(reverse, outside.closed, kind, p, q, g, -1, total)
+    total = add_small_loops(Around(), reverse, outside.closed, kind, p, q, g, total)
     store(one, outside.closed, 0, kept.starts[p] + at, total)
     total = times_paired(strands, alg, 0, total, p, q, g)
     row = inward(strands, kind, p, q, g)
