@@ -3,9 +3,9 @@
     python benchmarks/start_up.py [ROUNDS [WORD ...]]
 
 Words choose the command lines that have one of them; those of `vdj generate` are read by others. The first
-time a command has an empty cache of kernels. Bytecode is written before anything counts. pyarrow
-imports pandas where it finds it, unless it is kept from that; what stands for pandas here takes some seconds
-to import.
+time a command has an empty cache of kernels, or that of PLAIT_CACHE_DIR where this is set. Bytecode is
+written before anything counts. What Python and libraries take alone stands above. pyarrow imports pandas
+where it finds it, unless it is kept from that; what stands for pandas here takes some seconds to import.
 """
 
 from __future__ import annotations
@@ -45,12 +45,18 @@ COMMANDS = (
 )
 
 
-def seconds(command: str, folder: Path, cache: str, path: str = "") -> tuple[float, float]:
+#: What commands cannot do without.
+LIBRARIES = ("pass", "import numpy", "import pyarrow.compute", "import cyclopts", "import llvmlite.binding")
+
+
+def seconds(
+    command: str, folder: Path, cache: str, path: str = "", program: tuple[str, ...] = ("-m", "plait")
+) -> tuple[float, float]:
     """By the clock, and of the processor with its children, of a process that runs a command line."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     environment |= {"PYTHONPATH": path, "PLAIT_CACHE_DIR": str(folder / cache)}
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    words = [sys.executable, "-m", "plait", *command.split()]
+    words = [sys.executable, *program, *command.split()]
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
     ended, after = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
@@ -70,9 +76,12 @@ def main() -> None:
         reads = (INPUTS / "reads_1.fastq").read_text().splitlines(keepends=True)
         (folder / "ten.fastq").write_text("".join(reads[:40]))
         print(f"# {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}; seconds, least of {rounds}")
+        for library in LIBRARIES:
+            took = [seconds("", folder, "none", program=("-c", library)) for _ in range(rounds)]
+            print("#" + "".join(f"{figure:7.2f}" for figure in map(min, zip(*took, strict=True))), library)
         print("#  first: clock, processor; again: clock, processor; processor with pandas; kernels")
         for number, command in enumerate(chosen):
-            cache = f"cache-{number}"
+            cache = os.environ.get("PLAIT_CACHE_DIR", f"cache-{number}")
             seconds("vdj --help", folder, cache)
             first = seconds(command, folder, cache)
             again = [seconds(command, folder, cache) for _ in range(rounds)]

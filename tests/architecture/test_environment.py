@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.examples import often
 
 
 @pytest.fixture
@@ -108,12 +109,15 @@ echo "uv $*" >>calls; {install}' >.venv/bin/uv; chmod +x .venv/bin/uv"""
 
 @pytest.mark.parametrize(
     ("uv", "others"),
-    [
-        (UV.format(install="exit 0"), ["uv"]),
-        (UV.format(install="exit 2"), ["uv", "pip"]),
-        ("exit 1", ["pip"]),
-        (None, ["pip"]),
-    ],
+    often(
+        1,
+        [
+            (UV.format(install="exit 0"), ["uv"]),
+            (UV.format(install="exit 2"), ["uv", "pip"]),
+            ("exit 1", ["pip"]),
+            (None, ["pip"]),
+        ],
+    ),
     ids=["fetched", "uv fails", "none to fetch", "unwanted"],
 )
 def test_without_uv_pip_fetches_it(checkout: Path, uv: str | None, others: list[str]) -> None:

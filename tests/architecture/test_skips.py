@@ -9,6 +9,7 @@ import pytest
 
 CALLS = {"pytest.skip", "pytest.xfail", "pytest.importorskip"}
 MARKS = {"pytest.mark.skip", "pytest.mark.skipif", "pytest.mark.xfail"}
+LAST_WORDS = {name.rpartition(".")[2] for name in CALLS | MARKS}
 
 
 def has_reason(call: ast.Call, dotted: str) -> bool:
@@ -27,7 +28,7 @@ def unexplained(folder: Path) -> list[str]:
         tree = ast.parse(text)
         called = {id(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
         for node in ast.walk(tree):
-            if not isinstance(node, ast.Attribute):
+            if not isinstance(node, ast.Attribute) or node.attr not in LAST_WORDS:
                 continue
             dotted = ast.unparse(node)
             if dotted not in CALLS | MARKS:

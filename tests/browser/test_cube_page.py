@@ -26,6 +26,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "page.html"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("look", "scheme"), often(1, [("phone", "dark"), ("desk", "light")]))
 def test_the_page_is_drawn(
     open_page: Callable[..., Any], drawn: Path, screenshots: Path | None, look: str, scheme: str

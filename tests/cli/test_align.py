@@ -14,6 +14,7 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 
 from plait import __version__
 from plait.align import align, load_matrix, local_best
@@ -70,7 +71,7 @@ def test_a_file_of_every_format(plait: Any, inputs: tuple[Path, Path], tmp_path:
     assert content.startswith(start.get(name.split(".")[1], b"PAR1"))
 
 
-@pytest.mark.parametrize("kind", ["tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("kind", often(1, ["tsv", "jsonl", "parquet"]))
 def test_tables(plait: Any, inputs: tuple[Path, Path], tmp_path: Path, kind: str) -> None:
     out = tmp_path / f"out.{kind}"
     assert plait("align", *inputs, *SLOWLY, "-o", out).status == 0
@@ -166,7 +167,7 @@ def lines_of(found: Any) -> list[dict[str, str]]:
     return [dict(zip(head, row, strict=True)) for row in rows]
 
 
-@pytest.mark.parametrize("rule", [("--apart", "7"), ("--disjoint",)])
+@pytest.mark.parametrize("rule", often(1, [(("--apart", "7"),), (("--disjoint",),)]))
 def test_several_alignments_are_those_of_local_best(plait: Any, fasta: Any, rule: tuple[str, ...]) -> None:
     files = fasta(REPEAT, "a.fa"), fasta(REPEATED, "b.fa")
     found = plait("align", *files, "--mode", "local", "--best", "3", *rule, "--format", "tsv", *SLOWLY)
@@ -276,32 +277,35 @@ def test_pairings(plait: Any, fasta: Any, pairing: str | None, pairs: list[tuple
 
 @pytest.mark.parametrize(
     ("words", "options"),
-    [
-        (("--mode", "local"), {"mode": "local"}),
-        (("--mode", "overlap"), {"mode": "overlap"}),
-        (("--mode", "extension"), {"mode": "extension"}),
-        (("--mode", "extension", "--x-drop", "3"), {"mode": "extension", "x_drop": 3}),
-        (("--mode", "semiglobal"), {"mode": "semiglobal"}),
-        (
-            ("--mode", "semiglobal", "--free-ends", "query_start,target_end"),
-            {"mode": "semiglobal", "free_ends": ["query_start", "target_end"]},
-        ),
-        (("--band", "2"), {"band": 2}),
-        (("--band", "-3:2"), {"band": (-3, 2)}),
-        (("--traceback", "full"), {}),
-        (("--traceback", "linear"), {}),
-        (("--gap-open", "3", "--gap-extend", "3"), {"gap_open": 3, "gap_extend": 3}),
-        (("--matrix", "nuc.4.4"), {"matrix": "NUC.4.4"}),
-        (("--kind", "protein"), {"kind": "protein"}),
-        (
-            ("--match", "1", "--mismatch", "-2", "--gap-open", "4", "--gap-extend", "1"),
-            {"matrix": "own.mat", "gap_open": 4, "gap_extend": 1},
-        ),
-        (
-            ("--matrix", "own.mat", "--gap-open", "4", "--gap-extend", "1"),
-            {"matrix": "own.mat", "gap_open": 4, "gap_extend": 1},
-        ),
-    ],
+    often(
+        8,
+        [
+            (("--mode", "local"), {"mode": "local"}),
+            (("--mode", "overlap"), {"mode": "overlap"}),
+            (("--mode", "extension"), {"mode": "extension"}),
+            (("--mode", "extension", "--x-drop", "3"), {"mode": "extension", "x_drop": 3}),
+            (("--mode", "semiglobal"), {"mode": "semiglobal"}),
+            (
+                ("--mode", "semiglobal", "--free-ends", "query_start,target_end"),
+                {"mode": "semiglobal", "free_ends": ["query_start", "target_end"]},
+            ),
+            (("--band", "2"), {"band": 2}),
+            (("--band", "-3:2"), {"band": (-3, 2)}),
+            (("--traceback", "full"), {}),
+            (("--traceback", "linear"), {}),
+            (("--gap-open", "3", "--gap-extend", "3"), {"gap_open": 3, "gap_extend": 3}),
+            (("--matrix", "nuc.4.4"), {"matrix": "NUC.4.4"}),
+            (("--kind", "protein"), {"kind": "protein"}),
+            (
+                ("--match", "1", "--mismatch", "-2", "--gap-open", "4", "--gap-extend", "1"),
+                {"matrix": "own.mat", "gap_open": 4, "gap_extend": 1},
+            ),
+            (
+                ("--matrix", "own.mat", "--gap-open", "4", "--gap-extend", "1"),
+                {"matrix": "own.mat", "gap_open": 4, "gap_extend": 1},
+            ),
+        ],
+    ),
     ids=" ".join,
 )
 def test_settings_reach_the_alignment(
@@ -368,6 +372,7 @@ def test_threads_do_not_change_a_byte(plait: Any, fasta: Any, tmp_path: Path) ->
 # --- the process ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_help_loads_neither_compiler_nor_tables() -> None:
     program = (
         "import sys, plait.cli; plait.cli.main(['align', '--help']); print(*sys.modules, file=sys.stderr)"
@@ -385,6 +390,7 @@ def test_options_offer_what_there_is() -> None:
     assert get_args(command.KindOption) == get_args(Kind)
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal(on_terminal: Any, inputs: tuple[Path, Path]) -> None:
     found, shown = on_terminal("align", *inputs, "--score-only", *SLOWLY)
     assert found.status == 0 and found.out.startswith("query\ttarget\tscore")

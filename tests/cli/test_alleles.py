@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.allele_simulation import Individual, changed_allele, simulate_individual, truth_rows
+from support.examples import often
 
 from plait.vdj.germline import load_germline
 
@@ -66,7 +67,7 @@ def test_two_files_are_one_individual(
     assert pq.read_table(outs[0]).equals(pq.read_table(outs[1]))
 
 
-@pytest.mark.parametrize("target", ["more.json", "folder", "folder/trb"])
+@pytest.mark.parametrize("target", often(1, ["more.json", "folder", "folder/trb"]))
 def test_the_extended_set_can_be_used(
     plait: Any, write_tsv: Any, rows: pa.RecordBatch, tmp_path: Path, target: str
 ) -> None:

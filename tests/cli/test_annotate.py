@@ -139,6 +139,7 @@ def test_keep_failed(plait: Any, reads: Path, tmp_path: Path) -> None:
     assert all(row["sequence"] for row in rows)
 
 
+@pytest.mark.slow
 def test_productive(plait: Any, other_reads: tuple[Path, Any], tmp_path: Path) -> None:
     all_rows, productive = tmp_path / "all.tsv", tmp_path / "productive.tsv"
     for out, options in ((all_rows, ()), (productive, ("--productive",))):
@@ -186,6 +187,7 @@ def test_files_in_any_order_give_the_same_clonotypes(
     assert rows[0] == rows[1]
 
 
+@pytest.mark.slow
 def test_threads_and_blocks_do_not_change_a_row(
     plait: Any, reads: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,6 +211,7 @@ def test_threads_and_blocks_do_not_change_a_row(
     assert written[0] == written[1] == written[2] == written[3]
 
 
+@pytest.mark.slow
 def test_several_loci(plait: Any, other_reads: tuple[Path, Any], tmp_path: Path) -> None:
     path = tmp_path / "tra.fastq"
     write_fastq(simulate_reads([load_germline("mouse_tra")], Library(reads=200), seed=3), path)
@@ -284,6 +287,7 @@ def of_cells(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return paths
 
 
+@pytest.mark.slow
 def test_cells_wherever_their_barcodes_stand(plait: Any, of_cells: dict[str, Path], tmp_path: Path) -> None:
     clonotypes, alone = {}, {}
     for name, places in {
@@ -400,6 +404,7 @@ def whole_run(many_reads: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "status"),
     often(1, [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]),
@@ -430,6 +435,7 @@ def test_a_stopped_run_is_resumed_to_the_byte(
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == whole_run
 
 
+@pytest.mark.slow
 def test_another_run_is_not_resumed(
     plait: Any, many_reads: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,7 +79,8 @@ def test_text_output(plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "column"),
     [
-        (("--model", "dp1", "--max-n", "3"), "path_count_by_n_by_d"),
+        # What would be at wider limits is compiled.
+        pytest.param(("--model", "dp1", "--max-n", "3"), "path_count_by_n_by_d", marks=pytest.mark.slow),
         (("--model", "exhaustive", "--max-n", "2", "--empty-d", "once"), "path_count_by_n_by_d"),
         (("--strands", "2", "--nu-vd", "3", "--nu-dj", "4"), "path_count_by_d"),
         (("--chain", "vj"), "path_count_no_d"),
@@ -218,6 +219,7 @@ def test_threads_do_not_change_a_byte(plait: Any, mouse_rows: Any, write_tsv: An
     assert written[0] == written[1] == written[2]
 
 
+@pytest.mark.slow
 def test_silent_where_nobody_looks(start_plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path) -> None:
     words = ("vdj", "count", write_tsv(mouse_rows(10)), *BASE, "--device", "reference")
     process = start_plait(*words, "-o", tmp_path / "out.parquet")
@@ -285,6 +287,7 @@ def test_a_stopped_run_is_resumed_to_the_byte(
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == whole_run
 
 
+@pytest.mark.slow
 def test_another_run_is_not_resumed(
     plait: Any, start_plait: Any, many_rows: Path, tmp_path: Path, stopping: Any
 ) -> None:

@@ -67,6 +67,7 @@ def undrawn(draws: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plait.reports.study_report.figure_files", lambda figure: (b"", b""))
 
 
+@pytest.mark.slow
 def test_a_device_can_be_named(plait: Any, installed: Path, tmp_path: Path, undrawn: None) -> None:
     words = ("demo", "-o", tmp_path / "out", "--rows", 12, "--device", "reference")
     assert plait(*words).status == 0
@@ -75,6 +76,7 @@ def test_a_device_can_be_named(plait: Any, installed: Path, tmp_path: Path, undr
     assert json.loads(metadata[b"plait.provenance"])["device"] == "reference"
 
 
+@pytest.mark.slow
 def test_demo(
     plait: Any, installed: Path, tmp_path: Path, draws: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +154,7 @@ def test_a_package_without_the_file(installed: Path) -> None:
         demo_repertoires()
 
 
+@pytest.mark.slow
 def test_the_data_of_the_package(tmp_path: Path, plait: Any, undrawn: None) -> None:
     try:
         path = demo_repertoires()

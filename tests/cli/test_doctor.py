@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 
 def test_it_tells_what_can_be_used(plait: Any) -> None:
     found = plait("doctor", "--quick")
@@ -21,6 +23,7 @@ def test_as_json(plait: Any) -> None:
     assert {"plait", "python", "cache", "cuda", "extras"} <= set(json.loads(found.out))
 
 
+@pytest.mark.slow
 def test_nothing_beyond_the_core_is_loaded() -> None:
     program = (
         "import sys, plait.cli; plait.cli.main(['doctor', '--quick']); print(*sys.modules, file=sys.stderr)"

@@ -85,6 +85,7 @@ def test_dask_is_not_installed(plait: Any, table: Path, tmp_path: Path, monkeypa
     assert found.status == 2 and "pip install 'plait[cluster]'" in found.err
 
 
+@pytest.mark.slow
 def test_local_runs_load_no_dask() -> None:
     # No other module may import them; see the import contracts.
     modules = "plait.cli.options, plait.run.executor, plait.run.dask"

@@ -463,6 +463,7 @@ def test_wrong_requests_and_files(plait: Any, here: Path, case: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_as_a_process(here: Path) -> None:
     words = [sys.executable, "-m", "plait", "find", GUIDE, "t.fa", "--mismatches", "1"]
     found = subprocess.run(words, capture_output=True, text=True, check=True)
@@ -478,6 +479,7 @@ def two_texts(here: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     return "t.2bit", "t.fa"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", [("--mismatches", 2), ("--errors", 3, "--edits"), ("--mismatches", 1, "--pam", "NGG")]
 )
@@ -539,7 +541,11 @@ def test_a_search_that_was_stopped_goes_on(
     [
         (("-o", "o.tsv", "--resume"), "resume: found the output 'o.tsv', expected a folder of parts"),
         (("-o", "o/", "--report", "best", "--resume"), "not of the best"),
-        (("-o", "o.bed", "--executor", "dask", "--workers", "1"), "executor: found the output 'o.bed'"),
+        pytest.param(
+            ("-o", "o.bed", "--executor", "dask", "--workers", "1"),
+            "executor: found the output 'o.bed'",
+            marks=pytest.mark.slow,
+        ),
         (("-o", "o/", "--part-rows", "7"), "part_rows: found 7, expected none"),
         (("-o", "o.tsv", "--partition", "pattern"), "partition: found the output 'o.tsv'"),
         (("-o", "o/", "--partition", "score"), "score"),

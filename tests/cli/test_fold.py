@@ -80,6 +80,7 @@ def test_lines_of_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert capsys.readouterr().out.splitlines()[1:] == ["\tGGGAAACCC\t(((...)))\t-1.2", "\tACGU\t....\t0"]
 
 
+@pytest.mark.slow
 def test_blocks_keep_their_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "many.fa"
     path.write_text("".join(f">s{k}\n{'GGGGAAAACCCC' * (1 + k % 7)}\n" for k in range(900)))

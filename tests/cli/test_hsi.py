@@ -325,6 +325,7 @@ def test_a_full_disk(plait: Any, envi: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert before.read_bytes() == b"older" and left(envi.parent) == ["out.c123"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", often(1, [signal.SIGINT, signal.SIGTERM]), ids=["interrupt", "terminate"])
 def test_stopped_halfway(start_plait: Any, envi: Path, number: signal.Signals) -> None:
     stream = envi.with_name("out.c123")
@@ -340,6 +341,7 @@ def test_stopped_halfway(start_plait: Any, envi: Path, number: signal.Signals) -
     assert stream.read_bytes() == b"older" and left(envi.parent) == ["out.c123"]
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal(on_terminal: Any, envi: Path) -> None:
     found, shown = on_terminal("hsi", "compress", envi, "-o", envi.with_name("out.c123"))
     assert found.status == 0 and b"compressing" in shown

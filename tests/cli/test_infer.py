@@ -157,6 +157,7 @@ def test_selected_rows_are_warned_of(
     assert facts_of(out)["left_out"].keys() >= {"out_of_frame"}
 
 
+@pytest.mark.slow
 def test_a_model_is_recovered(plait: Any, rows: Path, start: Path, tmp_path: Path) -> None:
     truth, out = small(), tmp_path / "out"
     words = ("--no-report", "--iterations", 40, "--rows", "all", "--weights", "count")
@@ -205,6 +206,7 @@ def test_misread_nucleotides_are_found(plait: Any, start: Path, tmp_path: Path, 
     assert load_model(out / "model.json").error_rate == 0.05
 
 
+@pytest.mark.slow
 def test_threads_and_the_order_of_rows_change_nothing(
     plait: Any, rows: Path, start: Path, tmp_path: Path
 ) -> None:
@@ -235,6 +237,7 @@ def stopping(puts: int, number: int) -> str:
 STOPS = [(3, signal.SIGINT), (9, signal.SIGKILL)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("puts", "number"), often(1, STOPS), ids=[f"{n}-{s.name}" for n, s in STOPS])
 def test_a_stopped_run_is_resumed_to_the_byte(
     plait: Any,

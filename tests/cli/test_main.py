@@ -82,7 +82,9 @@ def test_completion_is_written_for_every_shell(plait: Any, shell: str) -> None:
     assert all(word in found.out for word in ("sharing", "germline", "find"))
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["vdj", "count", "--help"], ["vdj", "x"]])
+@pytest.mark.parametrize(
+    "words", often(1, [["--help"], ["--version"], ["vdj", "count", "--help"], ["vdj", "x"]])
+)
 def test_words_alone_load_neither_compiler_nor_tables(words: list[str]) -> None:
     program = f"import sys, plait.cli; plait.cli.main({words!r}); print(*sys.modules, file=sys.stderr)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

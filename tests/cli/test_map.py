@@ -240,7 +240,11 @@ def test_a_run_that_was_stopped_goes_on(here, parts_of_a_block, plait):
     ("words", "told"),
     [
         (("-o", "o.sam", "--resume"), "resume: found the output 'o.sam', expected a folder of parts"),
-        (("-o", "o/", "--executor", "dask", "--workers", "1"), "reference: found an index in memory"),
+        pytest.param(
+            ("-o", "o/", "--executor", "dask", "--workers", "1"),
+            "reference: found an index in memory",
+            marks=pytest.mark.slow,
+        ),
         (("-o", "o/", "--partition", "score"), "score"),
     ],
 )

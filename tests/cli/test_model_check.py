@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 from support.repertoires import simulated_repertoire
 
 from plait.alphabets import reverse_complement
@@ -36,7 +37,7 @@ def table(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", ["pgen", "scenarios", "generate"])
+@pytest.mark.parametrize("command", often(1, ["pgen", "scenarios", "generate"]))
 def test_told_and_repaired(plait: Any, wrong: Path, tmp_path: Path, command: str) -> None:
     words = ["-n", 50] if command == "generate" else [table(tmp_path / "in.tsv"), "--calls", "use"]
     found = plait("vdj", command, *words, "--model", wrong, "-o", tmp_path / "plain.parquet")
@@ -68,6 +69,7 @@ def test_infer(plait: Any, wrong: Path, tmp_path: Path) -> None:
     assert made.v == bundled_model("human_TRB").v
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 def test_study(plait: Any, wrong: Path, tmp_path: Path) -> None:
     rows = simulated_repertoire(60, subjects=["a", "b"], germline="human_trb", seed=1)
@@ -88,6 +90,7 @@ def test_study(plait: Any, wrong: Path, tmp_path: Path) -> None:
     assert notes.count(f"repaired {GENE}") == 2
 
 
+@pytest.mark.slow
 def test_a_study_of_foreign_rows(plait: Any, tmp_path: Path) -> None:
     pq.write_table(simulated_repertoire(60, subjects=["a", "b"], seed=1), tmp_path / "rows.parquet")
     (tmp_path / "sheet.csv").write_text("file\nrows.parquet\n")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 from support.recombination import small_model
 
 from plait.reports.model_text import PGEN_MEANINGS
@@ -88,7 +89,7 @@ def test_generated_rows_say_what_was_chosen(drawn: Path) -> None:
         assert (rows["junction_aa"][k] == "") == (len(junction) % 3 > 0)
 
 
-@pytest.mark.parametrize("suffix", ["tsv", "parquet", "tsv.gz"])
+@pytest.mark.parametrize("suffix", often(1, ["tsv", "parquet", "tsv.gz"]))
 def test_pgen(plait: Any, model: Path, drawn: Path, tmp_path: Path, suffix: str) -> None:
     outs = [tmp_path / f"{k}.{suffix}" for k in range(2)]
     for out, threads in zip(outs, (1, 2), strict=True):
@@ -131,7 +132,7 @@ def test_the_summary_says_what_came_of_all_rows(
     assert facts["pgen_nt"]["zeros"] == sum(x == 0 for x in rows["pgen_nt"] if x is not None)
 
 
-@pytest.mark.parametrize("command", ["pgen", "scenarios", "generate"])
+@pytest.mark.parametrize("command", often(1, ["pgen", "scenarios", "generate"]))
 def test_help_names_the_models_that_come_with_it(plait: Any, command: str) -> None:
     shown = plait("vdj", command, "--help").out
     assert all(name in shown for name in bundled_models())
@@ -247,7 +248,7 @@ def test_rows_without_scenarios(plait: Any, model: Path, write_tsv: Any, tmp_pat
     assert float(rows["pgen_nt"][0]) > 0 and rows["v_call"][2] == rows["n1"][2] == ""
 
 
-@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+@pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
 def test_posteriors(plait: Any, tmp_path: Path, d: bool) -> None:
     write_model(small(d), tmp_path / "model.json")
     drawn, out = tmp_path / "drawn.parquet", tmp_path / "p.parquet"

@@ -67,6 +67,7 @@ def contents(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.parent.iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", often(2, ["pgen", "generate", "scenarios", "posteriors"]))
 def test_a_stopped_run_is_resumed_to_the_byte(
     plait: Any, start_plait: Any, stopping: Any, base: Path, tmp_path: Path, command: str
@@ -117,7 +118,7 @@ class _Pipe(io.StringIO):
         self.buffer = io.BytesIO(content)
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "generate"])
+@pytest.mark.parametrize("command", often(1, [name for name in COMMANDS if name != "generate"]))
 def test_standard_input(
     plait: Any, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 
 COLUMNS = {
     "junction": ["TGTGCCTTC", "tgtgccttc", "TGTGCCTTC", "TGTAGCTTC", ""],
@@ -19,7 +20,7 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("suffix", ["tsv", "parquet"])
+@pytest.mark.parametrize("suffix", often(1, ["tsv", "parquet"]))
 def test_diversity(plait: Any, write_tsv: Any, tmp_path: Path, suffix: str) -> None:
     names = ("rarefaction", "spectratypes", "usage", "differences")
     paths = {name: tmp_path / f"{name}.{suffix}" for name in names}

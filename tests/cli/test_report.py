@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.examples import often
 from support.study_folder import write_study_folder
 
 
@@ -52,7 +53,9 @@ def test_missing_figures_are_told(plait: Callable[..., Any], tmp_path: Path, dra
     )
 
 
-@pytest.mark.parametrize("what", ["no folder", "an empty folder", "no JSON", "a bad number", "no column"])
+@pytest.mark.parametrize(
+    "what", often(2, ["no folder", "an empty folder", "no JSON", "a bad number", "no column"])
+)
 def test_what_is_no_study_is_refused(plait: Callable[..., Any], study: Path, draws: None, what: str) -> None:
     table = study / "tables" / "sweep.tsv"
     if what == "no folder":

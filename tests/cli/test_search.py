@@ -187,12 +187,14 @@ def test_a_stopped_search_leaves_nothing(start_plait: Any, here: Path, number: i
     assert sorted(path.name for path in here.iterdir()) == ["many.fa", "q.fa", "t.fa"]
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal(on_terminal: Any, here: Path) -> None:
     found, shown = on_terminal("search", "q.fa", "t.fa", "--evalue", "0.001", cwd=here)
     assert (found.status, found.out) == (0, LINES)
     assert b"searching" in shown and b"GCUPS" in shown
 
 
+@pytest.mark.slow
 def test_a_small_search_loads_little(plait: Any, here: Path) -> None:
     """Neither tables nor terminals, which take longer than the search."""
     plait("search", "q.fa", "t.fa")
@@ -223,6 +225,7 @@ def test_translations_and_modes(plait: Any, here: Path) -> None:
     assert (found.status, "free_ends: found 'nowhere', expected any of" in found.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_lower_case_in_an_index(plait: Any, here: Path) -> None:
     fasta(here / "t.fa", low=QUERY.lower(), high=QUERY)
     plait("search", "index", "t.fa", "-o", "t.plaitdb", "--mask-lower-case")

@@ -41,6 +41,7 @@ def test_tables(plait: Any, write_tsv: Any, tmp_path: Path, suffix: str) -> None
         assert json.loads(Path(f"{out}.json").read_text())["rows"] == 2
 
 
+@pytest.mark.slow
 def test_path_counts_are_carried_over(plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path) -> None:
     rows = mouse_rows(40)
     for name in rows:
@@ -107,6 +108,7 @@ def test_bad_input(
     assert not (tmp_path / "out.parquet").exists()
 
 
+@pytest.mark.slow
 def test_expected_sharing(plait: Any, tmp_path: Path) -> None:
     drawn, out = tmp_path / "drawn.parquet", tmp_path / "out.parquet"
     assert plait("vdj", "generate", "--model", "human_TRB", "-n", "6000", "-o", drawn).status == 0

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.examples import often
 
 from plait.cli.options import with_hyphens
 
@@ -27,7 +28,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> Any:
     return give
 
 
-@pytest.mark.parametrize("name", ["q.fa", "q.fa.gz"])
+@pytest.mark.parametrize("name", often(1, ["q.fa", "q.fa.gz"]))
 def test_a_file_comes_by_standard_input(plait: Any, fasta: Any, given: Any, name: str) -> None:
     queries, targets = fasta(QUERIES, name), fasta(TARGETS, "t.fa")
     for words in (

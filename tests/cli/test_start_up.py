@@ -36,7 +36,7 @@ def folder(tmp_path: Path, write_tsv: Any, mouse_rows: Any) -> Path:
 @pytest.mark.parametrize(
     "words",
     often(
-        3,
+        1,
         [
             ((*COUNT, "-o", "out.parquet"),),
             (("search", "short.fasta", "short.fasta", *REFERENCE, "-o", "out.parquet"),),
@@ -63,7 +63,7 @@ def test_no_command_imports_pandas(folder: Path, start_plait: Any, words: tuple[
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is kept with glibc alone")
 @pytest.mark.parametrize(
-    ("given", "found"), [({}, "system"), ({"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}, "mimalloc")]
+    ("given", "found"), often(1, [({}, "system"), ({"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}, "mimalloc")])
 )
 def test_memory_is_taken_as_the_environment_says(given: dict[str, str], found: str) -> None:
     program = "from plait.cli import main; main(['--version'])\nimport pyarrow; "

@@ -130,6 +130,7 @@ def test_regression(plait: Any, samples: Path, whole: Path, tmp_path: Path) -> N
     assert "adaptive LASSO" in found.out and max(map(len, found.out.splitlines()[:-3])) <= 80
 
 
+@pytest.mark.slow
 def test_no_regression_where_hardly_any_is_shared(
     plait: Any, samples: Path, whole: Path, tmp_path: Path
 ) -> None:
@@ -139,6 +140,7 @@ def test_no_regression_where_hardly_any_is_shared(
     assert not (tmp_path / "out" / "tables" / "coefficients.tsv").exists()
 
 
+@pytest.mark.slow
 def test_counts_of_the_study_are_those_of_the_command(
     plait: Any, samples: Path, whole: Path, tmp_path: Path
 ) -> None:
@@ -183,6 +185,7 @@ _WHEN_GROUPING = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "status"),
     often(1, [(signal.SIGINT, 130), (None, -signal.SIGKILL)]),
@@ -396,7 +399,8 @@ def test_the_same_file_twice_is_noted(plait: Any, samples: Path, tmp_path: Path)
     shutil.copy(samples.parent / "ann.tsv", tmp_path / "two.tsv")
     (tmp_path / "sheet.csv").write_text("file,subject_id\none.tsv,a\ntwo.tsv,b\n")
     found = plait("vdj", "study", tmp_path / "sheet.csv", "-o", tmp_path / "out", *QUICK)
-    assert found.status == 0 and "has the same content as" in found.out
+    # Where lines end depends on the length of the folder's name.
+    assert found.status == 0 and "has the same content as" in " ".join(found.out.split())
     assert json.loads((tmp_path / "out" / "study.json").read_text())["clonotypes"] > 0
 
 
@@ -417,6 +421,7 @@ def test_workers_give_the_same_bytes(plait: Any, samples: Path, whole: Path, tmp
     assert facts_of(out) == facts_of(whole)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_can_be_begun_anew(plait: Any, samples: Path, whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shutil.copytree(whole, out)

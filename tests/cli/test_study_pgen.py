@@ -201,6 +201,7 @@ def test_pgen_is_computed_once(
     assert "summed over all genes" in answer_of(tmp_path / "any")["text"]
 
 
+@pytest.mark.slow
 def test_a_run_stopped_after_pgen_goes_on(
     plait: Any, samples: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,6 +220,7 @@ def test_a_run_stopped_after_pgen_goes_on(
     assert (content(out), facts_of(out)) == (content(whole), facts_of(whole))
 
 
+@pytest.mark.slow
 def test_regression_with_pgen(plait: Any, samples: Path, whole: Path, tmp_path: Path) -> None:
     words = (*BASE, *SWEEP, "--lambdas", 6, "--folds", 2, "--halves", 0, "--cache", whole / "counts")
     out = tmp_path / "out"
@@ -249,6 +251,7 @@ def test_regression_with_pgen(plait: Any, samples: Path, whole: Path, tmp_path: 
     assert "Generation probability is among the other predictors here" in answers["drivers"]["text"]
 
 
+@pytest.mark.slow
 def test_without_a_model_there_is_nothing_of_it(
     plait: Any, samples: Path, whole: Path, tmp_path: Path
 ) -> None:
@@ -268,6 +271,7 @@ def test_without_a_model_there_is_nothing_of_it(
     assert not [name for name in names if name.startswith("pgen")]
 
 
+@pytest.mark.slow
 def test_a_model_of_other_genes_is_refused(samples: Path, tmp_path: Path) -> None:
     model = load_model(MODEL)
     other = replace(model, v=tuple(replace(gene, name=f"IGHV{k}") for k, gene in enumerate(model.v)))

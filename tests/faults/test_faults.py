@@ -16,7 +16,7 @@ _REPOSITORY = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("command", "faults"),
     often(
-        2,
+        1,
         [
             ("count-parts", ("kill", "full-disk", "two-runs")),
             ("compress", ("kill", "interrupt", "two-runs")),

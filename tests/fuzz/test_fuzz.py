@@ -75,6 +75,7 @@ def test_what_once_failed(case: str, tmp_path: Path) -> None:
     assert found.state in ("accepted", "refused"), found.told
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_says_what_it_has_run(tmp_path: Path) -> None:
     words = [
         "-m",

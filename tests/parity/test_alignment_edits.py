@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.alignment import BestAlignment, best_by_gotoh
 from support.alignment_batches import AlignmentBatch
 from support.alignment_solvers import pair_list
-from support.examples import FULL, examples
+from support.examples import FULL, examples, often
 
 from plait.align import (
     align_pairs,
@@ -134,7 +134,7 @@ def test_lanes_that_slide(distance: int, size: int) -> None:
 def test_same_as_any_costs(seed: int) -> None:
     rng = random.Random(seed)
     free, threads = FREE[rng.choice([0, 0, *range(16)])], rng.randint(1, 3)
-    letters = rng.choice([2, 4, 20])
+    letters = rng.choice([2, 4, 20] if FULL else [2, 4])
     longest = rng.choice([30, 700, 1500])
     pairs = [drawn(rng, letters, longest) for _ in range(rng.choice([1, 4, 20]))]
     gap, both = rng.choice([(1, 0), (4, 0), (1, 2), (2, 2), (3, -2)])
@@ -154,7 +154,7 @@ def test_same_as_any_costs(seed: int) -> None:
             assert np.array_equal(found.run_counts, known.run_counts)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("compiled", often(1, [True, False]))
 def test_blocks_that_are_left(monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
     """Queries within targets, near to, and not at all: what is above a limit is left, and comes back."""
     if not compiled:
@@ -191,6 +191,55 @@ def test_blocks_that_are_left(monkeypatch: pytest.MonkeyPatch, compiled: bool) -
     if not compiled:
         assert any(kept < before for before, (kept, _) in left)
         assert any(coming > kept > 1 for _, (kept, coming) in left)
+
+
+def test_blocks_near_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two fixed ends, blocks are left above, come below, and leave pairs that are too far."""
+    monkeypatch.setattr(edit_lists, "host_lanes", lambda: lanes_of(2))
+    monkeypatch.setattr(edit_lists, "_NEAR", 4)
+    monkeypatch.setattr(edit_lists, "_LOOK", 40)
+    looks: list[tuple[tuple[int, int], tuple[int, int]]] = []
+    near = edit_lists._blocks_near
+    monkeypatch.setattr(
+        edit_lists,
+        "_blocks_near",
+        lambda *given: looks.append((given[2], near(*given))) or looks[-1][1],
+    )
+    rng = random.Random(3)
+    query = rng.choices(range(4), k=400)
+    inserted = query[:150] + rng.choices(range(4), k=70) + query[150:330] + query[395:]
+    pairs: Pairs = [(query, inserted), (query, query[:200] + query[203:]), (query, query[:199]), (query, [0])]
+    pairs += [(query, rng.choices(range(4), k=size)) for size in (500, 501)]
+    task = pair_list(batch_of(pairs, FREE[0]))
+    wanted = CpuTarget(1).launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
+    wanted = wanted._replace(scores=-wanted.scores)
+    calls = tuple(map(interpreted, edit_lists._KERNELS))
+    for most in (None, 150):
+        limits = np.full(len(pairs), 900 if most is None else most)
+        found = edit_lists.run_edits(
+            calls, edits.edit_batch(task, True, limits, interpreted=True), CpuTarget(1)
+        )
+        assert found.scores.tolist() == np.where(wanted.scores > limits, -1, wanted.scores).tolist()
+        assert found_by(found)[1] == found_by(wanted)[1]
+    kept = [(before, after) for before, after in looks if after[0] < after[1]]
+    assert any(after[0] > before[0] for before, after in kept)
+    assert {after[1] - before[1] for before, after in kept} == {0, 1}
+    assert len(kept) < len(looks)
+
+
+def test_limits_of_a_pair_whose_query_is_left_out() -> None:
+    rng, target = random.Random(6), CpuTarget(1)
+    query = [rng.randrange(4) for _ in range(600)]
+    parts = (query[-50:], query[:50], query[270:330])
+    for free in FREE[1:]:
+        for pair in [(query, part) for part in parts] + [(part, query) for part in parts]:
+            task = pair_list(batch_of([pair], free))
+            distance = target.launch(EDIT_LIST, edits.edit_batch(task, False)).scores[0]
+            for limit in {0, 5, int(distance)}:
+                for keep in (False, True):
+                    batch = edits.edit_batch(task, keep, np.array([limit]))
+                    found = target.launch(EDIT_LIST, batch).scores.tolist()
+                    assert found == [distance if distance <= limit else -1]
 
 
 def test_limits() -> None:
@@ -247,8 +296,12 @@ def test_distances_of_texts(mode: Any) -> None:
     assert edit_distances([], [], mode=mode).size == 0
 
 
+@pytest.mark.slow
 def test_letters_are_bytes() -> None:
     assert edit_distances(["Abc\t7", b"\xff\x00"], ["abc\t-", b"\x00\xff"]).tolist() == [2, 2]
+
+
+def test_too_many_letters_are_refused() -> None:
     many = "".join(map(chr, range(33)))
     with pytest.raises(InvalidInput, match="texts: found 33 different letters, expected 32 at the most"):
         edit_distances([many], [many])

@@ -89,6 +89,7 @@ def compare(seed: int, most: int = 80, **how: Any) -> None:
     assert [in_columns(one) for one in disjoint] == k_best_disjoint(case, k, least)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("split")
 @pytest.mark.parametrize("threads", often(1, [3, 1]))
 def test_splits_find_what_the_definitions_say(threads: int) -> None:
@@ -96,6 +97,7 @@ def test_splits_find_what_the_definitions_say(threads: int) -> None:
         compare(seed, threads=threads)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32), st.sampled_from(SPLITS))
 @examples(40, deadline=None)
 def test_drawn_pairs(seed: int, split: tuple[int, int, int, int]) -> None:
@@ -128,6 +130,7 @@ def test_example_of_the_literature() -> None:
     assert (best.score, best.query_end, best.target_end, best.length) == (18, 11, 9, 8)
 
 
+@pytest.mark.slow
 def test_the_first_is_that_of_align() -> None:
     rng = random.Random(5)
     query, target = ("".join(rng.choices("ACGT", k=size)) for size in (700, 900))
@@ -155,6 +158,7 @@ def test_parts_of_the_matrix_need_no_numba(monkeypatch: pytest.MonkeyPatch) -> N
     assert aligner.best_of_pair(batch, asked) == whole
 
 
+@pytest.mark.slow
 def test_one_letter_in_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every cell of a repetitive pair is as good as others; few tiles are looked into all the same."""
     looked_into = []

@@ -13,6 +13,7 @@ from support.alignment import best_by_gotoh
 from support.alignment_batches import AlignmentBatch, edge_batches
 from support.alignment_runs import swept
 from support.alignment_solvers import SweepForm, pair_list, solve_pairs
+from support.examples import often
 
 from plait.align.batches import block_query
 from plait.devices.target import CpuTarget
@@ -104,7 +105,7 @@ def test_two_overflows_of_one_target() -> None:
 
 
 @pytest.mark.interpreted(alone=True)
-@pytest.mark.parametrize("mode", ["local", "global", "semiglobal", "overlap", "extension"])
+@pytest.mark.parametrize("mode", often(2, ["local", "global", "semiglobal", "overlap", "extension"]))
 def test_every_type_by_itself_is_right_or_refuses(mode: str) -> None:
     answered = set()
     for batch in edge_batches(mode)[::5]:
@@ -219,6 +220,7 @@ def at_the_limits(score: int, gap_extend: int, columns: int, width: int) -> list
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("score", "gap_extend"),
     [(1, 0), (1, 160), (5, 1), (120, 20), (300, 0), (330, 2), (200, 60), (0, 165), (340, 0)],

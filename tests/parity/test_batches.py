@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from support.cases import Answer, Batch, Junction, run_chain, run_enumeration
+from support.examples import often
 from support.problems import PROBLEMS
 
 from plait.devices.target import CpuTarget
@@ -35,7 +36,7 @@ def run(batch: Batch, threads: int, pieces: list[tuple[int, int]] | None = None)
     return run_chain(batch, CpuTarget(threads), COUNT, host_lanes(), pieces=pieces)
 
 
-@pytest.mark.parametrize("problem", ["dp1", "dp2-one-strand", "vj-dp2", "vddj-dp2"])
+@pytest.mark.parametrize("problem", often(1, ["dp2-one-strand", "dp1", "vj-dp2", "vddj-dp2"]))
 def test_threads_and_pieces(problem: str) -> None:
     batch = many(problem, TEXTS)
     whole = run(batch, 1)

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from support.ccsds123_predictor import model_residuals
 from support.ccsds123_streams import model_stream
-from support.examples import seldom_compiled
+from support.examples import often, seldom_compiled
 
 from plait.hyperspectral.codec import compress, decompress
 from plait.hyperspectral.parameters import (
@@ -171,7 +171,7 @@ def test_restricted_code_options(depth: int) -> None:
     assert streams[0] != streams[1]
 
 
-@pytest.mark.parametrize("depth", [2, 4, 8, 9])
+@pytest.mark.parametrize("depth", often(1, [2, 4, 8, 9]))
 def test_the_shortest_bodies_are_read(depth: int) -> None:
     # Runs of 64 zero blocks take seven bits with two-bit samples, and some more with deeper ones.
     image = ImageLayout(columns=64, rows=16, bands=8, dynamic_range=depth)

@@ -16,7 +16,6 @@ from support.ccsds123_hybrid import decode_hybrid
 from support.ccsds123_predictor import ModelPredictor, model_residuals, model_samples
 from support.ccsds123_strategies import cubes, near_lossless
 from support.ccsds123_streams import as_told, model_stream
-from support.examples import seldom_compiled
 
 from plait.hyperspectral.codec import Checkpoint, Compressor, StreamDecoder, compress, decompress
 from plait.hyperspectral.parameters import (
@@ -165,7 +164,8 @@ def test_decoding_goes_on_from_checkpoints(data: st.DataObject, parameters: Stre
         np.testing.assert_array_equal(part, whole[start.row : last])
 
 
-@seldom_compiled
+@pytest.mark.slow
+@pytest.mark.interpreted
 @given(data=st.data(), parameters=near_lossless(most_bands=40))
 def test_stretches_and_waves_of_any_length(data: st.DataObject, parameters: StreamParameters) -> None:
     image, predictor = parameters.image, parameters.predictor

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.answers import expected
 from support.cases import Answer, Batch
-from support.examples import examples
+from support.examples import examples, often
 from support.problems import PROBLEMS, WORKED_EXAMPLE
 
 from plait.vdj import PathCounts, count_paths
@@ -67,7 +67,7 @@ def assert_by_n(found: PathCounts, wanted: Answer) -> None:
     assert np.array_equal(found.path_count, by_n[total].reshape(len(found), -1).sum(axis=1))
 
 
-@pytest.mark.parametrize("problem", COUNTED)
+@pytest.mark.parametrize("problem", often(3, COUNTED))
 @examples(20)
 @given(data=st.data())
 def test_counts(problem: str, data: st.DataObject) -> None:

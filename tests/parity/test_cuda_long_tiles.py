@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.examples import often
 
 from plait.align import align, aligner, local_best, score
 from plait.align import batches as whole_pairs
@@ -119,7 +120,9 @@ def pair(seed: int) -> tuple[str, str]:
     return query[:600] + unit + query[650:], unit + target[:200] + target[320:] + unit
 
 
-@pytest.mark.parametrize("costs", [{"gap_open": 5, "gap_extend": 2}, {"gap_open": 3, "gap_extend": 3}])
+@pytest.mark.parametrize(
+    "costs", often(1, [{"gap_open": 5, "gap_extend": 2}, {"gap_open": 3, "gap_extend": 3}])
+)
 @pytest.mark.parametrize("mode", MODES)
 def test_alignments_are_those_of_whole_pairs(mode: Any, costs: Any, together: OnTheCpu) -> None:
     query, target = pair(3)
@@ -160,7 +163,7 @@ def test_the_best_are_those_of_small_tiles(together: OnTheCpu, monkeypatch: pyte
     assert local_best(*pair(3), 60, apart=3, **how) == found
 
 
-@pytest.mark.parametrize("from_the_corner", [False, True])
+@pytest.mark.parametrize("from_the_corner", often(1, [False, True]))
 @pytest.mark.parametrize("mode", MODES)
 def test_walks_meet_those_that_were_foreseen(
     mode: Any, from_the_corner: bool, together: OnTheCpu, monkeypatch: pytest.MonkeyPatch
@@ -195,7 +198,7 @@ class Stopped(Exception):
     """What stops an alignment."""
 
 
-@pytest.mark.parametrize("after", [1, 4, 30])
+@pytest.mark.parametrize("after", often(2, [1, 4, 30]))
 def test_nothing_works_on_after_a_stop(
     after: int, together: OnTheCpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.examples import examples, often
+from support.examples import examples, often, seldom_compiled
 from support.recombination import GENETIC_CODE, Way, coding_texts, drawn_junctions, small_model, ways_of
 
 from plait.dp.chain.adjoint import expect_kernel
@@ -113,7 +113,7 @@ def assert_alike(found: Evidence, expected: Evidence) -> None:
         assert table == pytest.approx(getattr(expected, name), rel=BOUND, abs=1e-14), name
 
 
-@pytest.mark.interpreted
+@seldom_compiled
 @examples(6)
 @given(seed=seeds, d=st.booleans())
 def test_expected_numbers(seed: int, d: bool) -> None:
@@ -128,6 +128,7 @@ def test_expected_numbers(seed: int, d: bool) -> None:
     assert sums.log_likelihood() * sums.junctions == pytest.approx(log, rel=BOUND)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
 def test_long_insertions_and_many_genes(d: bool) -> None:
     """Levels and contexts in more than one group of lanes, and texts out of reach of the longest ones."""
@@ -138,7 +139,7 @@ def test_long_insertions_and_many_genes(d: bool) -> None:
     assert_alike(found, expected)
 
 
-@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+@pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
 def test_calls(d: bool) -> None:
     """Genes, lists of genes, and rows without a call, which may be made with any functional gene."""
     model = small_model(6, d=d, genes=3)
@@ -163,7 +164,7 @@ def spelled(text: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+@pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
 def test_texts_that_stand_for_several(d: bool) -> None:
     model = small_model(7, d=d)
     texts = drawn_junctions(model, 1, 3)
@@ -196,6 +197,7 @@ def short_reads(model: RecombinationModel, seed: int, count: int) -> list[str]:
     return [text[:6] for text in sorted(drawn_junctions(model, seed, 40), key=len)[:count]]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("uncompiled")
 @examples(3)
 @given(seed=seeds, d=st.booleans(), rate=st.sampled_from([0.0, 0.004, 0.3, 0.75]))

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.cases import make_germline
-from support.examples import examples
+from support.examples import examples, often
 from support.generation_problems import GenerationBatch, insertion_amounts, weigh_batch
 from support.recombination import (
     GENETIC_CODE,
@@ -216,7 +216,7 @@ def test_posterior_means(d: bool) -> None:
         assert math.log(whole) - amount / whole == pytest.approx(entropy, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+@pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
 def test_means_forwards_and_backwards(d: bool) -> None:
     """A pass forwards with pairs as values, and the pass backwards for all expected numbers."""
     model = small_model(13, d=d, most=3)

@@ -49,7 +49,13 @@ def of_allowed(golden: dict[str, Any], rows: list[list[list[int]]]) -> list[list
     ]
 
 
-@ON_TARGETS
+@pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param("reference", marks=pytest.mark.interpreted),
+        pytest.param("cpu", marks=pytest.mark.slow),
+    ],
+)
 def test_dp1(golden: dict[str, Any], target: str) -> None:
     found = run(golden, PathModel(name="dp1"), target)
     assert of_allowed(golden, found["full"]) == [item["dp1"] for item in golden["junctions"]]

@@ -112,7 +112,18 @@ def test_edits(k: int) -> None:
 
 @pytest.mark.parametrize("side", [3, 5])
 @pytest.mark.parametrize(
-    "limits", [(2, 0, 0, 2), (2, 1, 0, 3), (1, 0, 1, 2), (2, 2, 1, 3), (3, 1, 1, 5), (3, 1, 1, 3)]
+    "limits",
+    often(
+        2,
+        [
+            ((2, 2, 1, 3),),
+            ((3, 1, 1, 5),),
+            ((2, 0, 0, 2),),
+            ((2, 1, 0, 3),),
+            ((1, 0, 1, 2),),
+            ((3, 1, 1, 3),),
+        ],
+    ),
 )
 def test_sites(side: int, limits: tuple[int, int, int, int]) -> None:
     rng = np.random.default_rng(sum(limits) * 7 + side)
@@ -281,6 +292,7 @@ MODES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", often(1, MODES))
 def test_results_do_not_depend_on_blocks_threads_or_devices(mode: str, tmp_path) -> None:
     own = texts(21)
@@ -418,7 +430,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(search, name, size)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", often(2, MODES))
 def test_hits_are_given_as_they_come(mode: str, small_blocks: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of a long sequence come in order and in small parts, and are those of one block."""
     rng = np.random.default_rng(12)

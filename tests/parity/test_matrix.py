@@ -17,12 +17,15 @@ COMBINATIONS = list(combinations())
 ON_TARGETS = {
     key: list(group) for key, group in groupby(COMBINATIONS, key=lambda c: (c.problem, c.schedule, c.target))
 }
+#: Compiled, they are kernels of their own that take as long as all others of counts.
+INSERTIONS_APART = {"dp1", "vj-dp1", "vddj-dp1", "exhaustive"}
 
 
 def marks(combinations: list[Combination]) -> list[Any]:
     if combinations[0].target == "reference":
         return [pytest.mark.interpreted(alone=True)]
-    return [pytest.mark.slow] if all(c.seldom for c in combinations) else []
+    seldom = combinations[0].problem in INSERTIONS_APART or all(c.seldom for c in combinations)
+    return [pytest.mark.slow] if seldom else []
 
 
 def assert_parity(combination: Combination, batch: Batch, wanted: Answer) -> None:
@@ -42,8 +45,9 @@ def edge_cases(problem: str) -> list[tuple[Batch, Answer]]:
 )
 def test_edge_cases(number: int, combination: Combination) -> None:
     # Interpreted ones, which take longer, share them out.
-    few = combination.target == "reference" and not FULL
-    for batch, wanted in edge_cases(combination.problem)[number % 2 if few else 0 :: 2 if few else 1]:
+    cases = edge_cases(combination.problem)
+    share = min(4, len(cases)) if combination.target == "reference" and not FULL else 1
+    for batch, wanted in cases[number % share :: share]:
         assert_parity(combination, batch, wanted)
 
 

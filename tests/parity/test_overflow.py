@@ -69,6 +69,7 @@ def test_any_limit(batch: Batch, limit: int) -> None:
     assert_sticks(batch, ReferenceTarget(), limit)
 
 
+@pytest.mark.slow
 @examples(40)
 @given(batch=batches("vdj", dp2_models(), codes=True), limit=st.integers(1, 2000))
 def test_any_limit_compiled(batch: Batch, limit: int) -> None:
@@ -76,7 +77,11 @@ def test_any_limit_compiled(batch: Batch, limit: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", [pytest.param("reference", marks=pytest.mark.interpreted(alone=True)), "cpu"]
+    "target",
+    [
+        pytest.param("reference", marks=pytest.mark.interpreted(alone=True)),
+        pytest.param("cpu", marks=pytest.mark.slow),
+    ],
 )
 def test_the_limit_of_64_bits(target: str) -> None:
     true = list(flat(big(LARGE)["full"]))
@@ -85,6 +90,7 @@ def test_the_limit_of_64_bits(target: str) -> None:
     assert_sticks(LARGE, ReferenceTarget() if target == "reference" else CpuTarget(1), LIMIT)
 
 
+@pytest.mark.slow
 def test_what_the_limit_itself_means() -> None:
     # A count one below a limit is exact, one at it is not told from a larger one.
     (count,) = flat(run_chain(WORKED_EXAMPLE, CpuTarget(1), COUNT, host_lanes())["full"])

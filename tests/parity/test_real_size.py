@@ -104,6 +104,7 @@ def test_real(model: PathModel, germline: GermlineSet, shared_data: Path) -> Non
     assert_right(Batch(germline, model, junctions[::4]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("empty_d", ["positions", "once", "none"])
 def test_dp1_is_the_enumeration(
     empty_d: str,

@@ -126,6 +126,7 @@ def test_best_scenario_with_any_weights() -> None:
     assert found["none"][0][0] == max(without, default=0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.interpreted(alone=True)
 def test_the_worked_example() -> None:
     batch = replace(WORKED_EXAMPLE, model=PathModel(pi=4, nu=3))

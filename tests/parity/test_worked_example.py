@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.cases import Junction, make_germline, run_chain, run_enumeration
+from support.examples import often
 from support.oracles import (
     Dp2Counts,
     count_dp1,
@@ -53,7 +54,7 @@ def test_dp1_by_its_nested_sums(empty_d: str) -> None:
     assert count_dp1(READ, V, [D], J, empty_d=empty_d) == DP1[empty_d]
 
 
-@pytest.mark.parametrize("empty_d", DP1)
+@pytest.mark.parametrize("empty_d", often(1, DP1))
 def test_dp1_by_building_every_string(empty_d: str) -> None:
     assert enumerate_paths(READ, V, [D], J, most=2, empty_d=empty_d) == DP1[empty_d][:3]
 
@@ -89,7 +90,13 @@ def test_dp2(target: str, algebra: str, width: int) -> None:
         assert list(counts) == [triple for pi in pis for triple in DP2[strands, pi]]
 
 
-@pytest.mark.parametrize("target", [pytest.param("reference", marks=pytest.mark.interpreted), "cpu"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param("reference", marks=pytest.mark.interpreted),
+        pytest.param("cpu", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("empty_d", DP1)
 def test_dp1(target: str, empty_d: Any) -> None:
     batch = replace(WORKED_EXAMPLE, model=PathModel(name="dp1", empty_d=empty_d))
@@ -98,6 +105,7 @@ def test_dp1(target: str, empty_d: Any) -> None:
     assert found["full"] == [[DP1[empty_d]]]
 
 
+@pytest.mark.slow
 def test_dp1_by_enumeration() -> None:
     batch = replace(WORKED_EXAMPLE, model=PathModel(name="exhaustive", max_n=4))
     found = run_enumeration(batch, TARGETS["cpu"].make())

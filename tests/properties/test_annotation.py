@@ -98,6 +98,7 @@ def test_the_other_strand_changes_only_its_flag(name, seed):
         assert other == row
 
 
+@pytest.mark.slow
 @examples(15)
 @given(sets, seeds)
 def test_rows_do_not_depend_on_their_neighbours(name, seed):
@@ -112,6 +113,7 @@ def test_rows_do_not_depend_on_their_neighbours(name, seed):
         assert row == other == single
 
 
+@pytest.mark.slow
 @given(sets, seeds)
 def test_unknown_bases(name, seed):
     for read, part, row in of_reads(name, simulated(name, seed, unknown=0.01)):
@@ -138,6 +140,7 @@ def test_truncated_reads(name, seed):
     assert wrong <= 1
 
 
+@pytest.mark.slow
 @examples(15)
 @given(st.sampled_from([("mouse_tra", "mouse_trb"), ("human_tra", "human_trb")]), seeds)
 def test_the_locus_is_found(names, seed):
@@ -152,6 +155,7 @@ def test_the_locus_is_found(names, seed):
                     assert row[column] == single[column]
 
 
+@pytest.mark.slow
 @given(sets, seeds, st.integers(0, 300), st.integers(0, 300))
 def test_chimeras_are_never_more_than_their_parts(name, seed, first_end, second_start):
     rng = random.Random(seed)
@@ -169,7 +173,7 @@ def test_chimeras_are_never_more_than_their_parts(name, seed, first_end, second_
         assert rows[0]["junction"] in joined.sequence
 
 
-@pytest.mark.parametrize("names", [("mouse_tra", "mouse_trb"), ("human_tra", "human_trb")])
+@pytest.mark.parametrize("names", often(1, [(("mouse_tra", "mouse_trb"),), (("human_tra", "human_trb"),)]))
 def test_dna_without_receptors_gives_no_rearrangement(names):
     rng = random.Random(1)
     genome = random_molecule(rng, 5386, gc=0.447).sequence
@@ -189,7 +193,7 @@ LIMITS = {0.002: (0.99, 0.99, 0.99), 0.01: (0.985, 0.985, 0.985), 0.03: (0.96, 0
 
 
 @pytest.mark.parametrize("name", often(1, NAMES))
-@pytest.mark.parametrize("rate", often(2, LIMITS))
+@pytest.mark.parametrize("rate", often(1, LIMITS))
 def test_errors_within_limits(name, rate):
     errors = {"substitutions": rate, "insertions": rate / 20, "deletions": rate / 20}
     found = {"v": 0, "j": 0, "junction": 0}

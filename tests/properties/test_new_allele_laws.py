@@ -56,6 +56,7 @@ def found_in(table: pa.RecordBatch, edges: list[int], most: int) -> NewAlleles:
     return new_alleles_of(evidence)
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 1 << 30),
     edges=st.lists(st.integers(0, 1000), max_size=5),

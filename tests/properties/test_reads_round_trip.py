@@ -173,6 +173,7 @@ def test_names_of_mates_pair_up(names: list[str], separator: str) -> None:
 NAMES = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=6), max_size=8)
 
 
+@pytest.mark.slow
 @given(NAMES, NAMES, st.slices(8), st.integers(-9, 9))
 def test_names_as_bytes_are_a_list_of_texts(
     names: list[str], others: list[str], which: slice, place: int

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import often
 
 from plait.align import database as database_build
 from plait.align.database import (
@@ -122,7 +123,7 @@ def test_packed_as_defined(tmp_path_factory: pytest.TempPathFactory, drawn: tupl
 
 
 @pytest.mark.parametrize("limit", [512, 4096])
-@pytest.mark.parametrize("count", [1, 63, 64, 65, 1000])
+@pytest.mark.parametrize("count", often(2, [1, 63, 64, 65, 1000]))
 def test_a_database_is_the_same_however_little_memory_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, count: int
 ) -> None:

@@ -67,6 +67,7 @@ def test_every_flipped_bit_is_noticed_or_does_not_matter(tmp_path: Path) -> None
     assert noticed == 8 * (HEADER_BYTES + held)
 
 
+@pytest.mark.slow
 def test_flipped_bits_of_a_larger_database(tmp_path: Path) -> None:
     # Several blocks of residues, of which the last is not whole.
     out = tmp_path / "x.plaitdb"
@@ -114,6 +115,7 @@ def test_a_changed_section_is_noticed(tmp_path: Path, name: str) -> None:
         open_database(out)
 
 
+@pytest.mark.slow
 def test_only_what_is_read_is_compared(tmp_path: Path) -> None:
     out = tmp_path / "x.plaitdb"
     build_database([fasta(tmp_path / "x.fa", some(40_000, longest=120))], out)

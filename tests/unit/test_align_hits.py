@@ -306,6 +306,7 @@ def test_both_strands_are_two_searches(tmp_path: Path, top: int) -> None:
         assert [own[0] for own in hits] == [own[0] for own in wanted[:top]], name
 
 
+@pytest.mark.slow
 def test_several_hits_of_a_target_are_those_of_the_pair(tmp_path: Path) -> None:
     queries, targets = nucleotides(2)
     database = named_file(tmp_path / "t.fa", targets)

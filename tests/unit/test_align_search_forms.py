@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.examples import often
 
 from plait.align import align, load_matrix, make_scoring, score, search
 from plait.align.database import build_database
@@ -47,14 +48,17 @@ def told(result: SearchResult) -> list[list[tuple[str, int, Any]]]:
 
 @pytest.mark.parametrize(
     ("mode", "free_ends"),
-    [
-        ("local", None),
-        ("global", None),
-        ("overlap", None),
-        ("semiglobal", None),
-        ("semiglobal", "query_start, target_end"),
-        ("semiglobal", ("query_end",)),
-    ],
+    often(
+        2,
+        [
+            ("local", None),
+            ("global", None),
+            ("overlap", None),
+            ("semiglobal", None),
+            ("semiglobal", "query_start, target_end"),
+            ("semiglobal", ("query_end",)),
+        ],
+    ),
     ids=str,
 )
 def test_every_mode_is_that_of_pairs(mode: Any, free_ends: Any, tmp_path: Path) -> None:
@@ -496,6 +500,7 @@ def test_a_profile_of_a_matrix_is_the_sequence(mode: Any) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.interpreted(alone=True)
 def test_reference_of_rows_calls_no_kernel() -> None:
     matrix, settings = load_matrix("BLOSUM62"), {**ONE, "device": "reference", "evalue": None}

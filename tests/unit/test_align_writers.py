@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 
 from plait.align.results import make_alignment
 from plait.align.scoring import Scoring, match_mismatch
@@ -301,7 +302,7 @@ class TestFailures:
         assert names(tmp_path) == [path.name]
         assert path.read_bytes() == b"old"
 
-    @pytest.mark.parametrize("room", [0, 300, 3000])
+    @pytest.mark.parametrize("room", often(4, [0, 300, 3000]))
     def test_full_disk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str, room: int) -> None:
         path = tmp_path / f"a{SUFFIX[format]}"
         path.write_bytes(b"old")

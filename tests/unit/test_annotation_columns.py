@@ -274,6 +274,7 @@ def test_arrays_that_cannot_be_written_are_taken_too() -> None:
     assert builder.build(matches) == rows
 
 
+@pytest.mark.slow
 def test_threads_share_a_builder() -> None:
     read, v, j = a_read()
     builder = RearrangementBuilder([GERMLINE])

@@ -141,6 +141,7 @@ def test_a_quarter_of_what_is_made_is_productive(model: RecombinationModel) -> N
     assert 42 < draws.length[draws.productive].mean() < 48
 
 
+@pytest.mark.slow
 def test_other_data_are_refused(tmp_path: Path) -> None:
     table = tmp_path / "table.parquet"
     table.write_bytes(b"PAR1")

@@ -71,7 +71,7 @@ def stop(*_: object) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "tsv.gz", "parquet"])
-@pytest.mark.parametrize("first", [0, 5])
+@pytest.mark.parametrize("first", often(1, [0, 5]))
 def test_other_rows_of_the_same_size_and_time(
     tmp_path: Path, mouse_rows: Any, counter: PathCounter, suffix: str, first: int
 ) -> None:
@@ -128,6 +128,7 @@ def test_a_second_input_was_replaced(tmp_path: Path, mouse_rows: Any, counter: P
         count_files(paths, tmp_path / "out.tsv", counter, resume=True)
 
 
+@pytest.mark.slow
 def test_rows_that_did_not_change_are_taken_over(
     tmp_path: Path, mouse_rows: Any, counter: PathCounter
 ) -> None:
@@ -176,7 +177,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", often(2, CHANGES))
 @pytest.mark.parametrize("suffix", often(1, ["tsv", "parquet"]))
 def test_changed_while_it_is_counted(
     tmp_path: Path, mouse_rows: Any, counter: PathCounter, suffix: str, change: str

@@ -135,6 +135,7 @@ def test_equal_to_a_dictionary(
     assert_equal(collapse(rows, portion=portion, memory_bytes=memory_bytes), expected)
 
 
+@pytest.mark.slow
 @given(tables(), st.sampled_from(SIZES), st.randoms())
 def test_counts_are_kept_when_satellites_are_merged(
     rows: list[dict[str, Any]], memory_bytes: int, rng: random.Random
@@ -147,6 +148,7 @@ def test_counts_are_kept_when_satellites_are_merged(
         assert sum(r[name] for r in first) == sum(r[name] for r in oracle(rows))
 
 
+@pytest.mark.slow
 def test_many_runs_are_merged(tmp_path: Path) -> None:
     rng = random.Random(4)
     rows = [row("".join(rng.choices("AC", k=9)), d_call=rng.choice("xyz")) for _ in range(600)]
@@ -218,6 +220,7 @@ def test_a_row_of_low_quality_makes_no_clonotype(tmp_path: Path) -> None:
     assert told(rows[1:3], tmp_path)[0] == {}
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1 << 30), st.sampled_from(SIZES), st.integers(1, 40))
 def test_rows_of_low_quality_join_as_in_plain_python(seed: int, memory_bytes: int, portion: int) -> None:
     rng = random.Random(seed)

@@ -212,6 +212,7 @@ SHARED = {
 }
 
 
+@pytest.mark.slow
 def test_an_edit_compiles_few_kernels_again(tmp_path: Path) -> None:
     copy = tmp_path / "plait"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.cases import make_germline
+from support.examples import often
 
 from plait.vdj import PathCounter, PathModel
 from plait.vdj.counting import REGION_COLUMNS, ResultColumns
@@ -143,7 +144,7 @@ def test_pairs_of_d() -> None:
 
 @pytest.mark.parametrize(
     ("overflow", "kind"),
-    [("null", pa.int64()), ("float", pa.float64()), ("wide", pa.decimal256(76, 0))],
+    often(1, [("null", pa.int64()), ("float", pa.float64()), ("wide", pa.decimal256(76, 0))]),
 )
 def test_types_of_counts(overflow: Any, kind: Any) -> None:
     large = JUNCTION[:12] + "N" * 40 + JUNCTION[-17:]
@@ -156,6 +157,7 @@ def test_types_of_counts(overflow: Any, kind: Any) -> None:
     assert second is None if overflow == "null" else second > 2**63
 
 
+@pytest.mark.slow
 def test_beyond_the_widest_type_a_count_is_reported() -> None:
     huge = "TGTGCC" + "N" * 250 + "TTC"
     found = batch([(huge, "TRBV13-1", "TRBJ1-1")], model=PathModel(nu=200), overflow="wide")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.examples import often
 from support.folding import structures, within
 
 import plait.folding
@@ -124,10 +125,11 @@ def drawn(seed: int, bases: int, letters: str = "ACGU") -> str:
 SHORT = [drawn(seed, 14 + seed % 3, "ACGGCUN" if seed == 3 else "ACGGCU") for seed in range(8)]
 
 
-@pytest.mark.parametrize("sequence", [*SHORT, "GGAGGAAACCGGAAACCACC", ""])
-def test_every_structure_counts_as_it_is_scored(sequence: str) -> None:
+@pytest.mark.parametrize("sequence", often(4, [*SHORT, "GGAGGAAACCGGAAACCACC", ""]))
+@pytest.mark.parametrize("device", often(1, ["reference", "cpu"]))
+def test_every_structure_counts_as_it_is_scored(sequence: str, device: str) -> None:
     scores = {tuple(sorted(pairs)): score_of(sequence, pairs) for pairs in structures(sequence)}
-    (found,) = partition([sequence], SETTINGS, threads=1)
+    (found,) = partition([sequence], SETTINGS, threads=1, device=device)
     total = sum(map(math.exp, scores.values()))
     assert -found.ensemble_energy == pytest.approx(math.log(total), abs=1e-12)
     assert abs(found.energy + max(scores.values())) <= ROUNDING * len(sequence)
@@ -138,12 +140,13 @@ def test_every_structure_counts_as_it_is_scored(sequence: str) -> None:
             shares[pair] = shares.get(pair, 0.0) + math.exp(score) / total
     assert {*table} == {*shares}
     assert all(table[pair] == pytest.approx(share, abs=1e-12) for pair, share in shares.items())
-    (near,) = suboptimal([sequence], SETTINGS, within=2.0, threads=1)
+    (near,) = suboptimal([sequence], SETTINGS, within=2.0, threads=1, device=device)
     least = -max(scores.values())
     count = [sum(-score <= least + edge for score in scores.values()) for edge in (1.998, 2.002)]
     assert count[0] <= len(near) <= count[1]
 
 
+@pytest.mark.slow
 def test_rounding_does_not_add_up() -> None:
     # A helix scores 0.007 more than the open chain: fewer digits for each base would hide that.
     sequence = f"GC{'A' * 484}GC"
@@ -184,6 +187,7 @@ def brackets(bases: int, pairs: list[tuple[int, int]]) -> str:
     return "".join(signs)
 
 
+@pytest.mark.slow
 def test_structures_of_longer_sequences_weigh_what_was_found() -> None:
     sequences = [drawn(seed, 60 + 7 * seed, "ACGU" if seed % 3 else "AACGU") for seed in range(20)]
     for sequence, structure, energy in zip(
@@ -193,6 +197,7 @@ def test_structures_of_longer_sequences_weigh_what_was_found() -> None:
         assert abs(energy + score_of(sequence, pairs)) < ROUNDING * len(sequence)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sequence", "structure", "score", "logarithm"), KNOWN)
 def test_known_scores(sequence: str, structure: str, score: float, logarithm: float) -> None:
     (found,) = partition([sequence], SETTINGS)
@@ -240,6 +245,7 @@ def test_broken_files_of_scores(tmp_path: Path, old: str, new: str, message: str
         Parameters.read(path)
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "trna.fa"
     path.write_text(f">trna\n{TRNA}\n")

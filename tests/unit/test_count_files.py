@@ -138,7 +138,7 @@ def test_nothing_to_resume(table: Path, counter: PathCounter) -> None:
     assert count(table, counter, resume=True).resumed_blocks == 0
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("threads", often(1, [1, 2, 5]))
 def test_threads(table: Path, counter: PathCounter, threads: int) -> None:
     one = count(table, counter, "one.parquet", threads=1).output.read_bytes()
     assert count(table, counter, threads=threads).output.read_bytes() == one
@@ -201,6 +201,7 @@ def test_blank_lines_are_told(tmp_path: Path, counter: PathCounter) -> None:
     assert (counted.blank_lines, counted.summary.rows) == (2, 1)
 
 
+@pytest.mark.slow
 def test_wide_counts_are_written(tmp_path: Path) -> None:
     counter = PathCounter("mouse_trb", PathModel(nu=40), overflow="wide", device="reference")
     path = tmp_path / "in.tsv"

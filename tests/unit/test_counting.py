@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -41,6 +43,11 @@ def test_the_worked_example() -> None:
     assert counts.by_d[0, 1] == 0
     regions = {name: int(values[0]) for name, values in counts.regions.items()}
     assert (regions["v_match_length"], regions["j_match_length"], regions["vj_gap"]) == (14, 15, 7)
+
+
+@pytest.mark.slow
+def test_the_worked_example_by_insertions() -> None:
+    read = "ACCTGCAGTGCAGACCTGGGGAACACAGAAGTCTTC"
     by_n = count_paths([read], ["TRBV1"], ["TRBJ1"], germline=EXAMPLE, model="dp1")
     assert by_n.by_n_by_d[0, 0].tolist() == [0, 0, 0, 2, 13, 47, 137, 400, 720, 1094, 1525]
     assert by_n.path_count.tolist() == [3938] == by_n.by_n_by_d.sum(axis=(1, 2)).tolist()
@@ -99,6 +106,7 @@ def test_wrong_options(options: dict[str, Any], message: str) -> None:
         count_paths([JUNCTION], *CALLS, **({"germline": "mouse_trb"} | options))
 
 
+@pytest.mark.slow
 def test_many_letters_have_the_codes_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     column = pa.array([bytes(range(256)), b"TGTNacgu", None, b"", b"TGT\xff"], pa.large_binary())[1:]
     few = encode_junctions(column)
@@ -106,6 +114,17 @@ def test_many_letters_have_the_codes_of_few(monkeypatch: pytest.MonkeyPatch) -> 
     many = encode_junctions(column)
     assert all(map(np.array_equal, few, many))
     assert many.symbols[:8].tolist() == IUPAC_MASK[list(b"TGTNACGU")].tolist() and many.symbols[-1] == 0
+
+
+def test_many_letters_are_encoded_without_numba() -> None:
+    # Compiled here, if it is not kept, and loaded by another process.
+    rows = calls._MANY_LETTERS // len(JUNCTION) + 1
+    assert not encode_junctions(pa.array([JUNCTION] * rows)).status.any()
+    program = (
+        "import sys, pyarrow as pa; from plait.vdj.calls import encode_junctions; "
+        f"encode_junctions(pa.array([{JUNCTION!r}] * {rows})); raise SystemExit('numba' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_no_rows() -> None:

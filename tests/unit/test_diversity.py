@@ -186,6 +186,7 @@ def test_tables_are_of_one_mind() -> None:
                 assert sum(one["clonotypes"] for one in of) == row["clonotypes"]
 
 
+@pytest.mark.slow
 def test_what_draws_depend_on() -> None:
     subjects = {"girdled": GIRDLED, "logged": LOGGED}
     wanted = DiversitySettings(downsample=100, seed=5, replicates=5, knots=4)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import platform
+import resource
 import signal
 import stat
+import subprocess
 import sys
 import threading
 import urllib.error
@@ -24,6 +27,7 @@ from plait.run.dask import Call, DaskExecutor, own_sources, packed
 # Workers cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
+GLIBC = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is kept with glibc alone")
 #: Seconds after which a test fails that waits for another process.
 PATIENCE = 300
 
@@ -136,6 +140,39 @@ def test_a_function_is_unpickled_once_in_a_process(dask_cluster: DaskExecutor) -
         assert sorted(calls) == list(range(1, len(calls) + 1))
 
 
+def new_pages(number: int) -> tuple[int, int]:
+    """The process, and pages that it takes from the kernel for 3 MiB, which are 768 of the usual size."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    assert len(bytearray(3 << 20)) == 3 << 20
+    return os.getpid(), resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@GLIBC
+def test_workers_keep_pages_for_the_next_batch(dask_cluster: DaskExecutor) -> None:
+    found = list(dask_cluster.map(new_pages, range(20)))
+    for process in {process for process, _ in found}:
+        assert min(pages for one, pages in found if one == process) < 100
+
+
+@GLIBC
+def test_memory_of_the_c_library_is_not_given_back_after_a_batch() -> None:
+    program = (
+        "import pickle, sys; sys.path.insert(0, sys.argv[1])\n"
+        "import test_executors_dask as own\n"
+        "call = own.Call(own.packed(own.new_pages), own.packed(0), own.own_sources())\n"
+        "print(min(pickle.loads(call())[1] for _ in range(5)))"
+    )
+    kept = {"MALLOC_TRIM_THRESHOLD_": "268435456", "MALLOC_MMAP_THRESHOLD_": "33554432"}
+    run = subprocess.run(
+        [sys.executable, "-c", program, str(Path(__file__).parent)],
+        env=os.environ | kept | {"ARROW_DEFAULT_MEMORY_POOL": "system"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(run.stdout) < 100
+
+
 def test_a_worker_killed_in_mid_task(dask_cluster: DaskExecutor, tmp_path: Path) -> None:
     def work(number: int) -> int:
         if number == 3 and first_of_all(tmp_path / "killed"):
@@ -233,6 +270,7 @@ def small_worker() -> Iterator[DaskExecutor]:
         yield executor
 
 
+@pytest.mark.slow
 def test_a_task_that_kills_every_worker(small_worker: DaskExecutor) -> None:
     def work(number: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

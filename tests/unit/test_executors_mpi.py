@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.examples import often
 from support.ranks import on_ranks
 
 from plait.align import local_best
@@ -160,7 +161,7 @@ def test_an_error_behind_rank_0_is_raised_in_all(bad: str) -> None:
     assert [(type(error), str(error)) for error in found] == [(ValueError, bad)] * 3
 
 
-@pytest.mark.parametrize("disjoint", [False, True])
+@pytest.mark.parametrize("disjoint", often(1, [False, True]))
 def test_the_best_alignments_of_a_pair(monkeypatch: pytest.MonkeyPatch, disjoint: bool) -> None:
     for name, value in (("_TILE_ROWS", 16), ("_TILE_COLUMNS", 64), ("_VISITED_SIDE", 64)):
         monkeypatch.setattr(kbest, name, value)

@@ -55,6 +55,7 @@ def shared(model: Any, rows: pa.Table, selection: Any = "fit", key: str = "cdr3a
     return sharing(rows, settings=SharingSettings(key=key), generation=chosen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("selection", "seed"), often(1, [(1.0, 1), (0.2, 2)]))
 def test_simulated_repertoires(model: Any, selection: float, seed: int) -> None:
     """Numbers within sampling error, the selection factor found again, and nothing more than expected."""
@@ -85,6 +86,7 @@ def test_simulated_repertoires(model: Any, selection: float, seed: int) -> None:
     assert often.sum() > 30 and scipy.kstest(drawn[often], "uniform").pvalue > 0.001
 
 
+@pytest.mark.slow
 def test_what_no_model_makes_is_not_tested(model: Any) -> None:
     rows = pa.table({"junction": ["TGTTTTTTT"] * 2, "v_call": ["X"] * 2, "j_call": ["Y"] * 2})
     found = shared(model, rows.append_column("subject_id", [["a", "b"]]), key="cdr3nt+v+j")
@@ -111,6 +113,7 @@ def test_planted_clonotypes_are_found(model: Any) -> None:
     assert told["subjects"].to_pylist()[: len(planted)] == [len(SIZES)] * len(planted)
 
 
+@pytest.mark.slow
 def test_q_values(model: Any) -> None:
     """Those of Benjamini and Hochberg over all clonotypes that the model can make."""
     scipy = pytest.importorskip("scipy.stats", reason="compared with scipy, which scikit-learn brings")
@@ -120,6 +123,7 @@ def test_q_values(model: Any) -> None:
     assert np.allclose(q[known], scipy.false_discovery_control(p[known]), rtol=1e-12, atol=0)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_made_is_not_tested(model: Any) -> None:
     rows = simulated(model, 1.0, 6).slice(0, 3000)
     odd = ["TGTTAATTT", "TGTGCC", "TGT" + "GGG" * 30 + "TTT"]

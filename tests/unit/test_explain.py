@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.cases import make_germline
+from support.examples import often
 
 from plait.alphabets import reverse_complement
 from plait.errors import InvalidInput
@@ -74,6 +75,7 @@ def test_ends_laid_along_a_junction() -> None:
     assert longest_d("GG", replace(germline.d[0], sequence="AAAA"), 0).places == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nu", [2, 10])
 def test_a_lifted_limit_is_a_count_without_it(nu: int) -> None:
     told = explain(JUNCTION, "TRBV13-1", "TRBJ2-7", germline=MOUSE, nu=nu)
@@ -107,7 +109,8 @@ def zero_cases() -> list[tuple[str, dict[str, int]]]:
     ]
 
 
-@pytest.mark.parametrize(("junction", "parameters"), zero_cases())
+@pytest.mark.slow
+@pytest.mark.parametrize(("junction", "parameters"), often(1, zero_cases()))
 def test_the_smallest_limits_are_the_smallest(junction: str, parameters: dict[str, int]) -> None:
     args = (junction, "TRBV13-1", "TRBJ2-7")
     told = explain(*args, germline=MOUSE, **parameters)

@@ -330,6 +330,7 @@ def test_composition_shares(rows: list[Clonotype], found: dict[str, list[dict[st
 BYTES = st.integers(0, 3).flatmap(lambda k: st.lists(st.integers(0, 40), min_size=k, max_size=k))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "bounds", often(1, [((1 << 20, 1 << 18),), ((25, 3),), ((12, 25),)]), ids=["exact", "rounded", "mixed"]
 )

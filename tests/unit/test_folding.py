@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.examples import often
 from support.folding import structures
 
 from plait.devices.target import resolve
@@ -61,7 +62,7 @@ def test_known_folds(sequence: str, structure: str, energy: float, ensemble: flo
     assert found.ensemble_energy == pytest.approx(ensemble, abs=2e-6)
 
 
-@pytest.mark.parametrize("dangles", [0, 2])
+@pytest.mark.parametrize("dangles", often(1, [0, 2]))
 def test_energies_are_those_of_viennarna(dangles: int) -> None:
     golden = [one for one in GOLDEN if one["dangles"] == dangles]
     assert len(golden) > 30
@@ -199,6 +200,7 @@ def test_logarithms_where_sums_do_not_fit(sequence: str, device: str) -> None:
     assert not np.isfinite(summed(target, -200.0).logarithm)
 
 
+@pytest.mark.slow
 def test_long_sequences_are_scaled() -> None:
     found = partition(["GC" * 1000], settings(), probabilities=False)[0]
     # exp(2500) is no number.
@@ -305,9 +307,11 @@ def test_forced_pairs_are_in_every_sample() -> None:
     assert any(one[k] == "." for one in free for k in forced)
 
 
-def test_constraints_of_all_kinds() -> None:
+@pytest.mark.parametrize("device", often(1, ["reference", "cpu"]))
+def test_constraints_of_all_kinds(device: str) -> None:
     def folded(constraint: str, sequence: str = "GGGGAAAACCCC", **more: Any) -> str:
-        return mfe([sequence], settings(**more), restraints=[Restraints(constraint)]).structures[0]
+        known = [Restraints(constraint)]
+        return mfe([sequence], settings(**more), restraints=known, device=device).structures[0]
 
     assert folded("............") == "((((....))))"
     assert folded("x...........")[0] == "."
@@ -338,7 +342,8 @@ def test_what_does_not_fit_is_told(known: Restraints, told: str) -> None:
         mfe(["ACGU", "ACGU"], restraints=[None])
 
 
-def test_suboptimal_structures_are_all_there_are() -> None:
+@pytest.mark.parametrize("device", often(1, ["reference", "cpu"]))
+def test_suboptimal_structures_are_all_there_are(device: str) -> None:
     sequence = "GGCGAAAGCAGCCAA"
     energies = {}
     for pairs in structures(sequence):
@@ -350,18 +355,19 @@ def test_suboptimal_structures_are_all_there_are() -> None:
     least = min(energies.values())
     for within in (0.0, 3.3, 20.0):
         expected = sorted((e, s) for s, e in energies.items() if e <= round(least + within, 2))
-        found = suboptimal([sequence], within=within)[0]
+        found = suboptimal([sequence], within=within, device=device)[0]
         energy = [round(e, 2) for e in found.energies.tolist()]
         assert list(zip(energy, found.structures, strict=True)) == expected
         assert found.complete
-        few = suboptimal([sequence], within=within, most=3)[0]
+        few = suboptimal([sequence], within=within, most=3, device=device)[0]
         assert few.structures == found.structures[:3]
         assert few.complete == (len(expected) <= 3)
     plain = suboptimal([sequence, "", "A"], within=2.0, device="reference")
-    assert plain[0].structures == suboptimal([sequence], within=2.0)[0].structures
+    assert plain[0].structures == suboptimal([sequence], within=2.0, device=device)[0].structures
     assert [one.structures for one in plain[1:]] == [[""], ["."]]
 
 
+@pytest.mark.slow
 def test_the_best_of_more_structures_than_are_held() -> None:
     found = suboptimal([TRNA], within=7.0)[0]
     assert len(found.structures) > 9000 and found.complete

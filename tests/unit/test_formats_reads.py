@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.examples import often
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats import fastq as read_fastq
@@ -91,7 +92,7 @@ PLAIN = (b">%s\nACGTN\n", b">%s x y>z\nacgtnACGTTT\n", b">%s\r\nTTTT\r\n", b">%s
 OTHER = (b">%s\nAC\nGT\n", b">%s\n\n", b">%s\nAC GT\n", b"> %s\nACRYU.\n", b">%s\nAC\n\n\n", b">%s\n")
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", often(8, range(30)))
 def test_fasta_of_one_line_a_record_is_as_any(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -268,7 +269,7 @@ def test_a_file_of_one_line_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
         read(write(tmp_path, b"@a\n" + b"A" * (1 << 22)))
 
 
-@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+@pytest.mark.parametrize("codec", often(1, ["gzip", "zstd"]))
 def test_a_truncated_file_is_said(tmp_path: Path, codec: str) -> None:
     path = tmp_path / "x.fastq.gz"
     rng = np.random.default_rng(5)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.examples import often
 
 from plait.errors import FormatError, InvalidInput
 from plait.vdj.germline import (
@@ -64,7 +65,7 @@ def read(tmp_path: Path, *descriptions: dict[str, Any], **more: Any) -> Germline
     return read_airr_json(write(tmp_path / "set.json", *descriptions, **more))
 
 
-@pytest.mark.parametrize("name", bundled_germlines())
+@pytest.mark.parametrize("name", often(3, bundled_germlines()))
 def test_round_trip(tmp_path: Path, name: str) -> None:
     germline = load_germline(name)
     write_airr_json(germline, tmp_path / "set.json")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.examples import often
 
 from plait.errors import FormatError, InvalidInput
 from plait.vdj.germline import (
@@ -104,7 +105,7 @@ def test_one_file_with_all_segments(tmp_path: Path) -> None:
     assert germline.name == "all"
 
 
-@pytest.mark.parametrize("name", bundled_germlines())
+@pytest.mark.parametrize("name", often(3, bundled_germlines()))
 def test_round_trip(tmp_path: Path, name: str) -> None:
     germline = load_germline(name)
     written = write_fasta_trio(germline, tmp_path / name)

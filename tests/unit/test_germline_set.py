@@ -152,12 +152,14 @@ def test_the_digest_covers_what_can_change_a_result() -> None:
     assert len(germline.digest) == 64
 
 
+@pytest.mark.slow
 def test_the_digest_does_not_depend_on_the_process() -> None:
     code = "from plait.vdj.germline import load_germline; print(load_germline('human_trb').digest)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == load_germline("human_trb").digest
 
 
+@pytest.mark.slow
 def test_importing_is_light() -> None:
     # The parent package is stood in for, so that what it imports itself does not count.
     code = (

@@ -15,6 +15,7 @@ import numcodecs
 import numpy as np
 import pytest
 import zarr
+from support.examples import often
 from zarr.abc.store import RangeByteRequest
 from zarr.registry import get_codec_class, register_codec
 from zarr.storage import MemoryStore
@@ -75,7 +76,7 @@ SELECTIONS: tuple[Any, ...] = (
 
 
 @pytest.mark.parametrize("blocks", [None, "rows:4", "tiles:8x16"], ids=["plain", "rows", "tiles"])
-@pytest.mark.parametrize("axes", ["yxz", "zyx"])
+@pytest.mark.parametrize("axes", often(1, ["yxz", "zyx"]))
 def test_zarr_format_3(axes: str, blocks: str | None) -> None:
     found, array, _ = stored(axes, blocks)
     assert get_codec_class(NAME) is Ccsds123Codec

@@ -61,7 +61,7 @@ def test_every_code_that_a_block_may_have(p: RiceParameters, count: int, seed: i
     np.testing.assert_array_equal(found, samples)
 
 
-@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("padded", often(1, [False, True]))
 def test_many_windows(monkeypatch: pytest.MonkeyPatch, padded: bool) -> None:
     monkeypatch.setattr("plait.hyperspectral.ccsds121._SAMPLES", 3000)
     p = RiceParameters(depth=12, block_size=16, reference_interval=65, padded=padded)
@@ -171,6 +171,7 @@ def test_the_command(
         decompress_rice_file(stream, tmp_path / "b.npy", p, shape=(0, 7, 5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interleave", often(1, ["bsq", "bil", "bip"]))
 def test_a_file_is_not_held_in_memory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, interleave: str

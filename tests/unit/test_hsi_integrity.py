@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray
+from support.examples import often
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.cubes.layout import CubeLayout
@@ -215,7 +216,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("which", ["data", "header"])
+@pytest.mark.parametrize("which", often(1, ["data", "header"]))
 @pytest.mark.parametrize("blocks", [None, "rows:8"])
 def test_names_that_a_stranger_chose(tmp_path: Path, name: str, which: str, blocks: str | None) -> None:
     layout = CubeLayout(rows=24, columns=11, bands=5, dtype=np.dtype("<u2"))

@@ -160,6 +160,7 @@ def test_xarray_guesses_by_name() -> None:
     assert not backend.guess_can_open("b.nc") and not backend.guess_can_open(b"b.c123")
 
 
+@pytest.mark.slow
 def test_looking_for_readers_does_not_load_the_compiler() -> None:
     program = (
         "import sys, plait.hyperspectral.libraries.xarray_backend; raise SystemExit('numba' in sys.modules)"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.examples import often
+from support.examples import often, seldom_compiled
 
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.cubes.origin import origin_path
@@ -57,7 +57,7 @@ def _check(opened: Any, cube: NDArray[Any]) -> None:
     assert opened.verify() == ()
 
 
-@pytest.mark.parametrize("coder", CODERS)
+@pytest.mark.parametrize("coder", often(1, CODERS))
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(map(str, order.values())))
 @pytest.mark.parametrize("blocks", often(1, ["tiles:64x5", None, "rows:40"]))
 def test_files_there_and_back(
@@ -87,7 +87,7 @@ def test_files_there_and_back(
         np.testing.assert_array_equal(opened.read(3, 5), cube[3:5])
 
 
-@pytest.mark.parametrize("coder", CODERS[:2])
+@pytest.mark.parametrize("coder", often(1, CODERS[:2]))
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(map(str, order.values())))
 def test_a_side_index_makes_parts(
     tmp_path: Path, cube: NDArray[Any], coder: str, order: dict[str, Any]
@@ -295,7 +295,7 @@ def test_grids() -> None:
     assert len(BlockGrid.parse("rows:1000", IMAGE)) == 1
 
 
-@pytest.mark.interpreted
+@seldom_compiled
 def test_a_block_of_one_column_is_predicted_from_columns() -> None:
     samples = np.random.default_rng(4).integers(0, 4096, (4, 3, 2))
     image = ImageLayout(columns=3, rows=4, bands=2, dynamic_range=12)

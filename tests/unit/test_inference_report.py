@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.examples import often
 from support.recombination import drawn_junctions, small_model
 
 from plait.errors import FormatError, InvalidInput
@@ -36,7 +37,7 @@ def inferred(folder: Path, *, d: bool, rows: int = 60) -> Path:
     return folder / "out"
 
 
-@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+@pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
 def test_figures(tmp_path: Path, d: bool) -> None:
     folder = inferred(tmp_path, d=d)
     figures = {figure.name: figure for figure in inference_figures(read_inference(folder))}
@@ -70,6 +71,7 @@ def test_the_page_is_whole_and_safe(tmp_path: Path) -> None:
     assert write_inference_report(folder, tmp_path / "page.html").read_text() == text
 
 
+@pytest.mark.slow
 def test_a_sentence_stands_for_what_is_missing(tmp_path: Path) -> None:
     folder = inferred(tmp_path, d=False, rows=20)
     for path in (folder / "tables").iterdir():

@@ -272,7 +272,7 @@ def arm_machine(binding: Any) -> Any:
 THIRDS = [*ARM_GROUPS[::3], *ARM_GROUPS[1::3], *ARM_GROUPS[2::3]]
 
 
-@pytest.mark.parametrize(("element", "width"), often(9, THIRDS), ids=str)
+@pytest.mark.parametrize(("element", "width"), often(3, THIRDS), ids=str)
 def test_arm_code_is_generated(monkeypatch: pytest.MonkeyPatch, element: Any, width: int) -> None:
     binding = importlib.import_module("llvmlite.binding")
     machine = arm_machine(binding)

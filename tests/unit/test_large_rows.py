@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.examples import often
 
 from plait.errors import FormatError
 from plait.formats import parquet
@@ -69,7 +70,7 @@ def test_batches_that_are_held_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "parquet"])
-@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize("long", often(1, [False, True]))
 def test_long_rows_change_no_result(
     tmp_path: Path, mouse_rows: Any, monkeypatch: pytest.MonkeyPatch, suffix: str, long: bool
 ) -> None:
@@ -269,6 +270,7 @@ print(int(peak.split()[1]) >> 10)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system does not tell a peak so")
 def test_a_small_file_of_one_huge_line(tmp_path: Path) -> None:
     path = tmp_path / "in.tsv.zst"

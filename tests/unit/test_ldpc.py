@@ -54,15 +54,18 @@ def received(code: Code, words: np.ndarray[Any, Any], sigma: float, seed: int) -
 
 @pytest.mark.parametrize(
     ("name", "n", "k", "columns"),
-    [
-        ("ar4ja-1/2-1024", 2048, 1024, 2560),
-        ("ar4ja-2/3-1024", 1536, 1024, 1792),
-        ("ar4ja-4/5-1024", 1280, 1024, 1408),
-        ("ar4ja-2/3-4096", 6144, 4096, 7168),
-        ("c2", 8160, 7136, 8176),
-        ("wimax-1248", 1248, 624, 1248),
-        ("wimax-576", 576, 288, 576),
-    ],
+    often(
+        3,
+        [
+            ("ar4ja-1/2-1024", 2048, 1024, 2560),
+            ("ar4ja-2/3-1024", 1536, 1024, 1792),
+            ("ar4ja-4/5-1024", 1280, 1024, 1408),
+            ("ar4ja-2/3-4096", 6144, 4096, 7168),
+            ("c2", 8160, 7136, 8176),
+            ("wimax-1248", 1248, 624, 1248),
+            ("wimax-576", 576, 288, 576),
+        ],
+    ),
 )
 def test_codes_of_standards(name: str, n: int, k: int, columns: int) -> None:
     code = code_named(name)
@@ -83,7 +86,7 @@ def test_codes_of_standards(name: str, n: int, k: int, columns: int) -> None:
     assert np.array_equal(words[:, -2:] * (name == "c2"), np.zeros((3, 2)))
 
 
-@pytest.mark.parametrize("size", [4096, 16384])
+@pytest.mark.parametrize("size", often(1, [4096, 16384]))
 @pytest.mark.parametrize("rate", often(1, ["1/2", "2/3", "4/5"]))
 def test_large_codes_are_as_the_standard_says(rate: str, size: int) -> None:
     code = code_named(f"ar4ja-{rate}-{size}")
@@ -212,7 +215,7 @@ def test_single_errors_of_hamming_codes_are_corrected() -> None:
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("method", ["sum-product", "min-sum"])
+@pytest.mark.parametrize("method", often(1, ["sum-product", "min-sum"]))
 @pytest.mark.parametrize("layered", often(1, [False, True]))
 def test_grouping_and_devices(method: Any, layered: bool) -> None:
     code = regular(7, 24, 6)
@@ -263,7 +266,7 @@ def least_plainly(code: Code, prior: list[int], iterations: int, layered: bool) 
 
 
 @pytest.mark.parametrize("layered", [False, True])
-@pytest.mark.parametrize("size", [8, 24])
+@pytest.mark.parametrize("size", often(1, [8, 24]))
 def test_min_sum_is_that_of_a_plain_reference(layered: bool, size: int) -> None:
     # Checks of one bit, of two and of the same bits; and what says nothing, or more than is held.
     odd = code_of("odd", 8, [[0, 1, 2, 4], [3], [0, 1, 2, 4], [5, 6], [4, 5, 6, 7], [0, 7]])
@@ -291,6 +294,7 @@ def test_algebra_of_parities(values: list[float]) -> None:
 # --- rates of errors ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rates_fall_and_do_not_depend_on_threads() -> None:
     code = code_named("wimax-576")
     found = simulate(code, [0.5, 1.5, 3.0], words=600, errors=600, device="cpu", threads=1)
@@ -305,6 +309,7 @@ def test_rates_fall_and_do_not_depend_on_threads() -> None:
     assert few.words.tolist() == [512] and told == [(0.5, 512)]
 
 
+@pytest.mark.slow
 def test_wimax_is_where_it_is_published() -> None:
     # Waterfall of (1248, 624): below 1e-4 of bits at 2.0 dB, above 1e-2 at 1.0 dB, by sum-product.
     found = simulate(code_named("wimax-1248"), [1.0, 2.0], words=1024, device="cpu")

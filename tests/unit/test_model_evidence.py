@@ -116,6 +116,7 @@ def test_choices(tmp_path: Path, choice: EvidenceChoice, weight: int) -> None:
     assert collected([path], tmp_path / "e.arrow", choice)[0].weight == weight
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_memory_is_sorted_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     rows = [

@@ -7,13 +7,14 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from support.examples import often
 from support.recombination import GENETIC_CODE, small_model, ways_of
 
 from plait.dp.chain.sample import next_number
 from plait.vdj.model import GenerationProbability, JunctionSampler
 
 
-@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+@pytest.mark.parametrize("d", often(1, [True, False]), ids=["vdj", "vj"])
 def test_frequencies(d: bool) -> None:
     model = small_model(21, d=d, letters=2, most=2)
     n = 200_000

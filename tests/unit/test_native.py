@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import json
 import math
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +28,7 @@ import contextlib
 import json
 import math
 import os
+import platform
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -52,6 +56,8 @@ if "shipped" in sys.argv:
     _jit._shipped_folders = lambda: (Path(sys.argv[2]) / "none", Path(sys.argv[2]))
 if "waiting" in sys.argv:
     _jit.alone = after_another
+if "llvm" in sys.argv:
+    _jit._native._linked = lambda *objects: None
 
 
 class Scaled(NamedTuple):
@@ -131,6 +137,9 @@ strided = np.arange(20, dtype=np.int16)[::2]
 if "strided" in sys.argv:
     found.append(weighed(3, strided))
 assert "waiting" not in sys.argv or not compiled_kernels()
+# Loading LLVM takes longer than many a run.
+by_llvm = "own" not in sys.argv or sys.platform != "linux" or platform.machine() != "x86_64"
+assert by_llvm or "llvmlite.binding" not in sys.modules
 print(json.dumps([found, "numba" in sys.modules, compiled_kernels()]))
 """
 #: Calls functions of the C library.
@@ -159,8 +168,6 @@ class Run(NamedTuple):
 
 
 def run(folder: Path, *words: str) -> Run:
-    import json
-
     program = folder / "program.py"
     if not program.exists():
         program.write_text(PROGRAM)
@@ -169,7 +176,8 @@ def run(folder: Path, *words: str) -> Run:
     command = [sys.executable, str(program), *words]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    return Run(*json.loads(result.stdout), result.stderr)
+    found, numba, compiled = json.loads(result.stdout)
+    return Run(found, numba, compiled, result.stderr)
 
 
 @pytest.fixture(scope="module")
@@ -196,17 +204,95 @@ def the_object(folder: Path, kernel: str = "nothing") -> Path:
     return file
 
 
-def test_a_second_process_does_not_need_numba(folder: Path) -> None:
-    assert run(folder) == (ANSWERS, False, [], "")
+@pytest.mark.parametrize("linker", often(2, ["own", "llvm"]))
+def test_a_second_process_does_not_need_numba(folder: Path, linker: str) -> None:
+    assert run(folder, linker) == (ANSWERS, False, [], "")
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="others are linked by LLVM"
+)
+def test_what_needs_a_linker_is_left_to_llvm(folder: Path) -> None:
+    facts, _, code = (_native.read(the_object(folder, "filled")) or b"").partition(b"\n")
+    size = json.loads(facts)["bytes"]
+    own, entry = bytearray(code[:size]), code[size:]
+    assert _native._linked(bytes(own), entry) is not None
+    assert _native._linked(entry[:18] + b"\xb7" + entry[19:], entry) is None
+
+    def refused(place: int, value: int) -> bool:
+        changed = bytearray(own)
+        changed[place] = value
+        return _native._linked(bytes(changed), entry) is None
+
+    headers = int.from_bytes(own[40:48], "little")
+    sections = _native._sections(bytes(own))
+    text = next(k for k, (_, _, flags, *_) in enumerate(sections) if flags & 0x4 and flags >> 8)
+    moved = next(offset for _, kind, _, _, offset, _, _, of, *_ in sections if (kind, of) == (4, text))
+    assert refused(moved + 8, 2)  # an address beside the place
+    assert refused(headers + 64 * text + 8, 0x7)  # code that is written to
+    assert refused(headers + 64 * text + 24, own[headers + 64 * text + 24] + 1)  # not where it may stand
+    assert refused(headers + 64 * text + 4, 8)  # not in the file
+
+
+@pytest.mark.skipif(not _native.KEPT, reason="nothing is kept here")
+def test_a_processor_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAIT_CACHE_DIR", str(tmp_path))
+    first = _jit._told_by_llvm()
+    (file,) = tmp_path.iterdir()
+    binding = importlib.import_module("llvmlite.binding")
+    assert first == (
+        binding.get_process_triple(),
+        binding.get_host_cpu_name(),
+        dict(binding.get_host_cpu_features()),
+    )
+    monkeypatch.setattr(binding, "get_host_cpu_name", lambda: "another")
+    assert _jit._told_by_llvm() == first
+    # Another machine with the same home.
+    system = SimpleNamespace(sysname="Linux", release="other", machine="x86_64")
+    monkeypatch.setattr(os, "uname", lambda: system)
+    assert _jit._told_by_llvm()[1] == "another"
+    assert len(list(tmp_path.iterdir())) == 2
+    # A program that sees another processor than the system does.
+    features = importlib.import_module("numpy._core._multiarray_umath")
+    monkeypatch.setattr(features, "__cpu_features__", {"SSE": True})
+    assert _jit._told_by_llvm()[1] == "another"
+    assert len(list(tmp_path.iterdir())) == 3
+    # Nothing tells which it is.
+    monkeypatch.delattr(features, "__cpu_features__")
+    assert _jit._told_by_llvm()[1] == "another"
+    assert len(list(tmp_path.iterdir())) == 3
+    monkeypatch.undo()
+    monkeypatch.setenv("PLAIT_CACHE_DIR", str(tmp_path))
+    file.write_bytes(file.read_bytes()[:-1])
+    assert _jit._told_by_llvm() == first
+    for content in (b"[]", b"null", b"not", b'{"a": 1}', b'["a", "b", 3]', b'["a", "b", {}, 4]'):
+        _native.write(file, content)
+        assert _jit._told_by_llvm() == first
+
+
+@pytest.mark.skipif(not _native.KEPT, reason="nothing is kept here")
+@pytest.mark.parametrize("error", [OSError, AttributeError])
+def test_a_system_that_refuses_is_left_to_llvm(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    file = the_object(folder, "filled")
+    facts, _, _ = (_native.read(file) or b"").partition(b"\n")
+    found: Any = SimpleNamespace(types=json.loads(facts)["types"], codes=[])
+
+    def refuse(*objects: bytes) -> None:
+        raise error
+
+    monkeypatch.setattr(_native, "_linked", refuse)
+    assert _native.load(file, found) is not None
 
 
 def test_what_another_process_has_compiled_is_not_compiled_again(folder: Path, tmp_path: Path) -> None:
-    (kept,) = (folder / "whole").iterdir()
+    (kept,) = (path for path in (folder / "whole").iterdir() if path.is_dir())
     assert run(tmp_path, "waiting", str(kept)) == (ANSWERS, False, [], "")
 
 
 def test_what_came_with_plait_is_used_before_the_cache(folder: Path, tmp_path: Path) -> None:
-    (kept,) = (folder / "whole").iterdir()
+    (kept,) = (path for path in (folder / "whole").iterdir() if path.is_dir())
     # Whoever has installed it.
     shipped = shutil.copytree(kept, tmp_path / "shipped")
     for file in shipped.iterdir():
@@ -288,7 +374,7 @@ def test_a_folder_that_others_may_write_to_is_not_used(
     folder: Path, which: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = folder / "cache"
-    (inner,) = root.iterdir()
+    (inner,) = (path for path in root.iterdir() if path.is_dir())
     spoiled = inner if which == "folder" else root
     assert {root.stat().st_mode & 0o777, inner.stat().st_mode & 0o777} == {0o700}
     if which != "owner":

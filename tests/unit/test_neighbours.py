@@ -78,6 +78,7 @@ def test_all_pairs(kind: str, texts: list[str], limit: int, data: st.DataObject)
     assert listed(matches(texts[:cut], groups[:cut], texts[cut:], groups[cut:], **near)) == between
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", often(1, ["edits", "mismatches"]))
 @pytest.mark.parametrize("limit", often(1, [1, 2]))
 def test_threads_parts_and_order(kind: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,6 +98,7 @@ def test_threads_parts_and_order(kind: str, limit: int, monkeypatch: pytest.Monk
     assert sorted(turned.T.tolist()) == np.stack(expected).T.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", often(1, ["edits", "mismatches"]))
 def test_texts_longer_than_sets_of_blocks(kind: str) -> None:
     rng = np.random.default_rng(6)

@@ -185,7 +185,7 @@ def test_a_hybrid_of_one_breakpoint_is_named_so() -> None:
     assert called(found) == [] and "hybrid" in reasons(found)
 
 
-@pytest.mark.parametrize("seed", often(2, range(1, 6)))
+@pytest.mark.parametrize("seed", often(1, range(1, 6)))
 def test_one_clone_that_has_grown(seed: int) -> None:
     # Two reads in five have an error in their junction: many look like other clonotypes, of one family.
     noisy = Sequencing(placement="primer", primer=0, substitutions=0.015)
@@ -193,7 +193,7 @@ def test_one_clone_that_has_grown(seed: int) -> None:
     assert called(found) == [] and "one_family" in reasons(found)
 
 
-@pytest.mark.parametrize("seed", often(2, range(1, 6)))
+@pytest.mark.parametrize("seed", often(1, range(1, 6)))
 def test_one_clone_whose_errors_are_merged_with_it(seed: int) -> None:
     found = discover(expanded=1500, clonotypes=15, genes=GENES[:2], seed=seed)
     assert called(found) == [] and found.satellites["V"] > 0

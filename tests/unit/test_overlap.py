@@ -67,6 +67,7 @@ def scipy_stats() -> Any:
     return pytest.importorskip("scipy.stats", reason="compared with SciPy, which scikit-learn brings")
 
 
+@pytest.mark.slow
 @given(a=st.integers(0, 9), b=st.integers(0, 12), more=st.tuples(st.integers(0, 9), st.integers(0, 9)))
 def test_fisher_against_scipy(a: int, b: int, more: tuple[int, int]) -> None:
     expected = scipy_stats().fisher_exact([[a, b], [more[0], more[1]]]).pvalue

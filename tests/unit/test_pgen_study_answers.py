@@ -126,6 +126,7 @@ def test_models_of_the_sweep_are_in_bins() -> None:
             assert abs(row["difference"] - one["difference"]) < 0.1 * (one["high"] - one["low"])
 
 
+@pytest.mark.slow
 def test_parts_do_not_matter_and_tables_are_bounded() -> None:
     tables = drawn(2000, by_pgen=0.5, seed=3)
     one = list(filled(tables).rows())
@@ -149,6 +150,7 @@ def test_statuses() -> None:
     assert zeros["meaning"].startswith("zero: ")
 
 
+@pytest.mark.slow
 def test_what_makes_sharing_wins() -> None:
     pgen = answered(3000, by_pgen=1.0)
     assert pgen["headline"].startswith("Generation probability predicts sharing better than path counts")

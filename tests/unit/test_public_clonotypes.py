@@ -117,6 +117,7 @@ def told(
     return found, pq.read_table(output)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", often(1, ["cdr3nt+v+j", "cdr3aa"]))
 def test_tables_are_those_of_sharing(rows: pa.Table, model: Any, tmp_path: Path, key: str) -> None:
     found, clonotypes = told(rows, model, tmp_path, key)

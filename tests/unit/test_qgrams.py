@@ -72,7 +72,7 @@ def drawn(seed: int, count: int, longest: int, letters: list[int]) -> list[bytes
     return [bytes(rng.choices(letters, k=rng.randint(0, longest))) for _ in range(count)]
 
 
-@pytest.mark.parametrize("q", often(2, [3, 8, 1, 4, 9]))
+@pytest.mark.parametrize("q", often(1, [3, 8, 1, 4, 9]))
 def test_all_answers_are_those_of_counters(q: int) -> None:
     # 255 and beyond: bytes of no text; counts and sizes above 255, and above 65,535.
     texts, others = drawn(q, 70, 30, [65, 66, 200]), drawn(q + 1, 300, 400, [65, 66, 255])
@@ -80,6 +80,7 @@ def test_all_answers_are_those_of_counters(q: int) -> None:
     check([*others[:80], b"", b"A" * 300, b"A" * 600], None, q, device="cpu")
 
 
+@pytest.mark.slow
 def test_counts_beyond_16_bits() -> None:
     texts, others = (
         [b"A" * 70_000, b"AB" * 40_000, b"A" * 300, b"AAA", b""],

@@ -120,6 +120,7 @@ def test_skips_add_up_and_are_draws(name: str, first: int, second: int) -> None:
     )
 
 
+@pytest.mark.slow
 def test_far_skips() -> None:
     assert np.array_equal(
         Mt19937(1).skip(2**70).skip(12345).raw(700, device="cpu"),
@@ -268,6 +269,7 @@ def test_compiled_numbers_are_the_interpreted_ones(name: str) -> None:
         np.testing.assert_array_equal(compiled, plain)
 
 
+@pytest.mark.slow
 def test_normal_numbers_rise_with_their_words() -> None:
     rng = np.random.default_rng(3)
     for first in (

@@ -189,6 +189,7 @@ def test_standard_error_of_four_cells_is_that_of_phi(method: Method) -> None:
     assert found.standard_error == pytest.approx(math.sqrt(influence) / n, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @given(rows=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), min_size=25, max_size=60))
 def test_standard_error_is_nearly_that_of_the_jackknife(method: Method, rows: list[tuple[int, int]]) -> None:
@@ -242,6 +243,7 @@ def test_intervals_cover_the_truth(method: Method, cells: NDArray[np.float64], n
     assert 0.92 <= covered <= 0.985
 
 
+@pytest.mark.slow
 def test_scipy() -> None:
     stats = pytest.importorskip(
         "scipy.stats", reason="SciPy is not installed: the definition above is tested"

@@ -91,6 +91,7 @@ def test_threads_parts_and_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     same(first, fit_adaptive_lasso(parts, SETTINGS, executor=LocalExecutor(2)))
 
 
+@pytest.mark.slow
 def test_a_sample_decides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     design = write(tmp_path / "one", [])
     sampled = fit_adaptive_lasso(design, SETTINGS, threads=2)
@@ -114,6 +115,7 @@ def test_exact_curvature_where_steps_do_not_shrink(tmp_path: Path, monkeypatch: 
     assert np.abs(usual.cv_deviance - poor.cv_deviance).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_other_processes(tmp_path: Path) -> None:
     design = write(tmp_path / "parts", [1234])
     groups = {"few": NAMES[:2], "all": NAMES}

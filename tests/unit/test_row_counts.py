@@ -57,6 +57,7 @@ def test_no_total_wraps_in_dp1() -> None:
     assert counts.status.tolist() == [13] and counts.no_d.tolist() == [0]
 
 
+@pytest.mark.slow
 def test_rows_that_overflow_hold_zeros() -> None:
     junction = "TGTGCCAGC" + "N" * 80 + "TACTTC"
     counts = count_paths([junction], ["TRBV4"], ["TRBJ1-1"], germline="mouse_trb", nu=60)
@@ -64,6 +65,7 @@ def test_rows_that_overflow_hold_zeros() -> None:
     assert counts.path_count.tolist() == [0] and not counts.by_d.any() and not counts.zero_d_by_d.any()
 
 
+@pytest.mark.slow
 def test_exhaustive_counts_in_every_type() -> None:
     junction = ("TGTGCCAGCAGTTACTTC", "TRBV4", "TRBJ1-1")
     exact = count_paths(*([x] for x in junction), germline="mouse_trb", model="exhaustive", max_n=1)

@@ -64,6 +64,7 @@ def test_interpreted_rows_are_the_definition(case: AlignmentCase) -> None:
     assert swept(case, interpreted=True) == best_by_gotoh(case)
 
 
+@pytest.mark.slow
 def test_longer_pairs_with_x_drop_are_the_definition() -> None:
     rng = random.Random(11)
     stopped = 0

@@ -106,6 +106,7 @@ def test_counts_per_subject() -> None:
     assert list(dict.fromkeys(order)) == clonotypes
 
 
+@pytest.mark.slow
 def test_order_blocks_and_files_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = drawn(1000)
     whole = sharing(as_table(rows))

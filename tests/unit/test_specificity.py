@@ -99,6 +99,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Specificities:
     return specificities(query_file(folder, [chosen, *asked]), source, model, settings=settings)
 
 
+@pytest.mark.slow
 def test_receptors_that_were_selected_are_found(planted: Specificities) -> None:
     first, *rest = planted.table.to_pylist()
     assert first["neighbours"] >= 20 and first["q_value"] < 0.01 and first["epitope"] == "E0"

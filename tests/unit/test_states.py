@@ -65,6 +65,7 @@ def test_of_equal_paths_the_first_states_are_taken_and_all_counted() -> None:
     assert paths(even, []) == 1 and likelihood(even, []) == 0 and decode(even, []).path.size == 0
 
 
+@pytest.mark.slow
 def test_lanes_blocks_and_definitions_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     model = random_model(rng, 11, 4, zeros=0.3)
@@ -217,9 +218,13 @@ def test_tokens_are_dropped_and_paths_kept(monkeypatch: pytest.MonkeyPatch) -> N
         (narrow, graph.best_path(weights, beam=3.0, most=10)),
     ):
         assert again.score == path.score and np.array_equal(again.arcs, path.arcs)
+    monkeypatch.setattr(graphs, "_MOST_TOKENS", 0)
+    with pytest.raises(InvalidInput, match="frames: found over 160 ways, expected fewer of them, a beam"):
+        graph.best_path(weights)
     for name in ("sweep_arcs", "keep_tokens"):
         monkeypatch.setattr(graphs, name, interpreted(getattr(graphs, name)))
-    monkeypatch.setattr(graphs, "_SEATS", 50)
+    for name, size in (("_MOST_TOKENS", 1 << 30), ("_SEATS", 50), ("_TOGETHER", 3)):
+        monkeypatch.setattr(graphs, name, size)
     again = graph.best_path(weights[:40], beam=3.0, most=10)
     monkeypatch.undo()
     assert np.array_equal(graph.best_path(weights[:40], beam=3.0, most=10).arcs, again.arcs)

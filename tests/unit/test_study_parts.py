@@ -158,6 +158,7 @@ def test_statuses_are_those_of_all_rows(whole: Study, rows: pa.Table) -> None:
     assert all(row["meaning"] for row in table) and len(table) > 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", often(1, [3, 1]))
 @pytest.mark.parametrize("parts", often(1, [7, 1]))
 @pytest.mark.parametrize("small", often(1, [True, False]))
@@ -229,7 +230,7 @@ def test_counts_are_found_again(sheet: Path, cache: Path, whole: Study, tmp_path
     assert [entry["counts_reused"] for entry in fewer.facts["inputs"]] == [False] * 3
 
 
-@pytest.mark.parametrize(("germline", "chain"), [("mouse_tra", "vj"), ("mouse_trb", "vddj")])
+@pytest.mark.parametrize(("germline", "chain"), often(1, [("mouse_tra", "vj"), ("mouse_trb", "vddj")]))
 def test_other_chains(tmp_path: Path, germline: str, chain: Any) -> None:
     rows = simulated_repertoire(150, subjects=SUBJECTS, germline=germline, genes=2, seed=1)
     # Genes, so that counting clonotypes again takes the same alleles.

@@ -12,6 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from support.examples import often
 from support.study_folder import write_study_folder, write_table
 
 from plait.reports.figure import (
@@ -92,6 +93,7 @@ def test_every_figure_is_told(figures: dict[str, StudyFigure]) -> None:
     assert len(with_n) >= 11
 
 
+@pytest.mark.slow
 def test_names_of_tables_are_those_of_the_study(study: Results, with_pgen: Results) -> None:
     names = PAGES["study"]["tables"]
     assert set(with_pgen.tables) == set(names)
@@ -253,13 +255,14 @@ def test_no_text_of_the_data_is_in_an_expression(tmp_path: Path, draws: None) ->
         assert "<b>" not in json.dumps(compiled) and "script" not in json.dumps(compiled)
 
 
-def test_the_page_of_a_study(tmp_path: Path, draws: None) -> None:
+@pytest.mark.parametrize("files", often(1, [False, True]), ids=["page", "files"])
+def test_the_page_of_a_study(tmp_path: Path, draws: None, files: bool) -> None:
     from plait.reports.figure import figure_files
 
     folder = write_study_folder(
         tmp_path / "study", subjects=HOSTILE, genes={"TRBV1": HOSTILE[1]}, clonotypes=1500, pgen=True
     )
-    first = write_study_report(folder)
+    first = write_study_report(folder, figures=files)
     page = first.page.read_bytes()
     assert first.page_bytes == len(page) < 8_000_000 and first.missing == ()
     text = page.decode("utf-8")
@@ -277,6 +280,9 @@ def test_the_page_of_a_study(tmp_path: Path, draws: None) -> None:
             ElementTree.fromstring(path.read_bytes())
         else:
             assert path.read_bytes().startswith(b"\x89PNG")
+    if not files:
+        assert not first.figures
+        return
     written = {path: path.read_bytes() for path in first.figures}
     again = write_study_report(folder, figures=False)
     assert again.page.read_bytes() == page
@@ -297,6 +303,7 @@ def test_figures_of_an_earlier_run_go(tmp_path: Path, draws: None, monkeypatch: 
     assert (folder / "figures" / "sweep_zeros.svg").read_bytes() == b"svg"
 
 
+@pytest.mark.slow
 def test_large_tables_are_cut_and_said_to_be(tmp_path: Path, draws: None) -> None:
     folder = write_study_folder(tmp_path, subjects=40, clonotypes=300, regression=False)
     columns = ["subject", "junction_length", "clonotypes", "rows"]

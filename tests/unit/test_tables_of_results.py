@@ -80,7 +80,7 @@ RESULTS: dict[str, tuple[Callable[[], Any], int, tuple[str, ...]]] = {
     ),
     "Folds": (lambda: folding.mfe(["GGGGAAAACCCC"], FoldSettings()), 1, ("structure", "energy")),
     "Suboptimals": (
-        lambda: folding.suboptimal(["GGGGAAAACCCC"], within=0)[0],
+        lambda: folding.suboptimal(["GGGGAAAACCCC"], within=0, device="reference")[0],
         1,
         ("structure", "energy"),
     ),

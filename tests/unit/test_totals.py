@@ -38,7 +38,11 @@ def columns(locus: str, *reads: str) -> tuple[pa.Array, pa.Array, pa.Array]:
 
 MODELS = (SWEEP, PathModel(nu=3), PathModel(name="dp1"), PathModel(name="exhaustive", max_n=1))
 #: Two D genes are not enumerated.
-COUNTED = [(locus, model) for locus in ("TRB", "TRA", "TRD") for model in MODELS][:-1]
+COUNTED = [
+    pytest.param(locus, model, marks=[pytest.mark.slow] * (model.name != "dp2"))
+    for locus in ("TRB", "TRA", "TRD")
+    for model in MODELS
+][:-1]
 
 
 @pytest.mark.parametrize(("locus", "model"), COUNTED)
@@ -68,6 +72,7 @@ def test_totals(locus: str, model: PathModel, options: dict[str, Any]) -> None:
         np.testing.assert_array_equal(found.total[:, 0, 0], whole.path_count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", often(1, ["reference", "cpu"]))
 def test_sums_that_do_not_fit_are_found(device: str) -> None:
     counter = PathCounter(germline("TRB"), replace(SWEEP, nu=40), device=device, threads=1)

@@ -109,7 +109,12 @@ def said(remarks: Any) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "model", [PathModel(pi=1, nu=2), PathModel(nu_vd=0, nu_dj=1), PathModel(name="dp1", max_n=2)]
+    "model",
+    [
+        PathModel(pi=1, nu=2),
+        PathModel(nu_vd=0, nu_dj=1),
+        pytest.param(PathModel(name="dp1", max_n=2), marks=pytest.mark.slow),
+    ],
 )
 def test_tight_limits_are_a_cause(tmp_path: Path, model: PathModel) -> None:
     rows = written(mouse(), tmp_path / "in.parquet")

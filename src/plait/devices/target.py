@@ -25,6 +25,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -63,6 +64,11 @@ class Problem(Generic[B, R]):
     reference: Callable[[B, Target], R]
     cuda: str = ""
     worth: Callable[[B], bool] = always
+
+    @classmethod
+    def of(cls, name: str, run: Callable[..., R], *kernels: Any, **gpu: Any) -> Problem[Any, R]:
+        """What ``run(*kernels, batch, device)`` launches; the reference interprets the kernels."""
+        return Problem(name, partial(run, *kernels), partial(run, *map(interpreted, kernels)), **gpu)
 
     def on_cuda(self) -> Callable[[B, Any], R | None]:
         """What launches it on GPUs."""

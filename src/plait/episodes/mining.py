@@ -210,11 +210,14 @@ class Episodes(Tabular):
 class _Events:
     """A stream, its types' names, and its times as they were given."""
 
-    def __init__(self, types: Any, times: Any, bounds: NDArray[np.float64]) -> None:
+    def __init__(
+        self, types: Any, times: Any, bounds: NDArray[np.float64], names: Iterable[str] = ()
+    ) -> None:
+        """Of types that have events, and of those named besides."""
         labels, given = _labels(types), _numbers(times)
         if len(labels) != given.size:
             raise InvalidInput("times", found=f"{given.size:,}", expected=f"{len(labels):,}, one per event")
-        self.names: list[str] = sorted(labels.unique().to_pylist())
+        self.names: list[str] = sorted({*labels.unique().to_pylist(), *names})
         codes = pc.index_in(labels, pa.array(self.names, labels.type)).to_numpy(zero_copy_only=False)
         order = np.lexsort((given, codes))
         self._start = given.min() if given.size else given.dtype.type(0)
@@ -228,13 +231,6 @@ class _Events:
             np.searchsorted(codes[order], np.arange(len(self.names) + 1)),
             bounds,
         )
-
-    def add(self, names: Iterable[str]) -> None:
-        """Know types that have no events, too."""
-        more = sorted({*names}.difference(self.names))
-        self.names += more
-        last = np.full(len(more), self.stream.first[-1])
-        self.stream = self.stream._replace(first=np.concatenate([self.stream.first, last]))
 
     def times(self, found: NDArray[np.float64], counts: NDArray[np.int64]) -> pa.Array:
         """Times as they were given, null where nothing was counted."""
@@ -420,8 +416,8 @@ def count(types: Any, times: Any, episodes: Sequence[str], *, threads: int | Non
     parsed = [_parsed(text) for text in episodes]
     windows = sorted({window for _, steps in parsed for window in steps})
     executor, levels, tables, rows = LocalExecutor(threads), [], [], []
-    events = _Events(types, times, np.array(windows).reshape(-1, 2))
-    events.add(name for names, _ in parsed for name in names)
+    given = {name for names, _ in parsed for name in names}
+    events = _Events(types, times, np.array(windows).reshape(-1, 2), given)
     place = {name: k for k, name in enumerate(events.names)}
     for size in sorted({len(names) for names, _ in parsed}):
         of_size = [k for k, (names, _) in enumerate(parsed) if len(names) == size]

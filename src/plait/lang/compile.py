@@ -27,6 +27,8 @@ import functools
 import gc
 import importlib
 import importlib.util
+import itertools
+import json
 import os
 import pickle
 import shutil
@@ -49,19 +51,8 @@ from plait.settings import cache_directory, source_digest
 F = TypeVar("F", bound=Callable[..., Any])
 
 _V2 = (
-    "cmov",
-    "cx8",
-    "fxsr",
-    "mmx",
-    "sse",
-    "sse2",
-    "cx16",
-    "popcnt",
-    "sahf",
-    "sse3",
-    "ssse3",
-    "sse4.1",
-    "sse4.2",
+    *("cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "cx16"),
+    *("popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2"),
 )
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
@@ -572,13 +563,48 @@ def host_features() -> dict[str, bool]:
 
 def _processor() -> tuple[str, str, str]:
     """What Numba compiles for, as it tells LLVM: platform, processor, features with + or - before them."""
+    triple, name, features = _told_by_llvm()
+    if os.environ.get("NUMBA_ENABLE_AVX", "").strip() == "0":
+        features.update({feature: False for feature in features if feature.startswith("avx")})
+    flat = ",".join(f"{'+' if has else '-'}{feature}" for feature, has in sorted(features.items()))
+    named = os.environ.get("NUMBA_CPU_NAME") or name
+    return triple, named, os.environ.get("NUMBA_CPU_FEATURES", flat)
+
+
+def _told_by_llvm() -> tuple[str, str, dict[str, bool]]:
+    """Platform, processor and features; kept, because loading LLVM takes longer than many a run."""
+    file = _processor_file()
+    if file is not None:
+        with contextlib.suppress(ValueError, TypeError):
+            triple, name, features = json.loads(_native.read(file) or b"")
+            return str(triple), str(name), dict(features)
     import llvmlite.binding as llvm
 
-    features = os.environ.get("NUMBA_CPU_FEATURES")
-    if features is None:
-        host = llvm.get_host_cpu_features()
-        if os.environ.get("NUMBA_ENABLE_AVX", "").strip() == "0":
-            host.update({name: False for name in host if name.startswith("avx")})
-        features = host.flatten()
-    name = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
-    return llvm.get_process_triple(), name, features
+    told = llvm.get_process_triple(), llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
+    if file is not None:
+        with contextlib.suppress(OSError):
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _native.write(file, json.dumps(told).encode())
+    return told
+
+
+def _processor_file() -> Path | None:
+    """File for what LLVM tells of this processor; None where nothing else tells which one it is."""
+    import llvmlite
+
+    # The system may name another processor than an emulator lets programs see: NumPy has asked that one.
+    seen = getattr(sys.modules.get("numpy._core._multiarray_umath"), "__cpu_features__", None)
+    if seen is None or not _native.KEPT:
+        return None
+    try:
+        with open("/proc/cpuinfo", encoding="latin-1") as cpus:
+            # The first processor, but for how fast it is now.
+            lines = itertools.takewhile(str.strip, cpus)
+            facts = [line for line in lines if not line.startswith(("cpu MHz", "bogomips"))]
+    except OSError:
+        return None
+    system = os.uname()
+    facts += [system.sysname, system.release, system.machine, str(llvmlite.__version__), repr(seen)]
+    # Valgrind loads its own libraries so.
+    facts += [os.environ.get("LD_PRELOAD", "")]
+    return cache_directory() / f"processor-{source_digest(_own_files(), *facts)}"

@@ -1,10 +1,10 @@
 """Machine code of kernels, kept on disk and called without Numba.
 
 Importing Numba takes longer than many a run. A kernel that was compiled before is an object file, with a
-checksum of all that it holds: `load` links it with LLVM alone. Numba's calling convention has pointers to the
-result and to an exception, then every number, and of an array its owner (none), size, address, shape and
-strides. A call with some hundred arguments takes longer than many a kernel, so that an entry of three is kept
-beside: it reads the others from memory, where `NativeCode` lays them out.
+checksum of all that it holds: `load` links it, without LLVM where it can. Numba's calling convention has
+pointers to the result and to an exception, then every number, and of an array its owner (none), size,
+address, shape and strides. A call with some hundred arguments takes longer than many a kernel, so that an
+entry of three is kept beside: it reads the others from memory, where `NativeCode` lays them out.
 
 A module of its own: it alone links, and what has been compiled needs nothing else.
 """
@@ -16,6 +16,7 @@ import ctypes
 import functools
 import hashlib
 import json
+import mmap
 import os
 import stat
 import struct
@@ -53,8 +54,12 @@ _LOADING = Lock()
 #: Whether `save` keeps anything here: it knows the objects of ELF.
 KEPT = sys.platform not in ("darwin", "win32")
 _SUM_BYTES = 16
-#: Kind of an ELF section.
-_SYMBOL_TABLE = 2
+#: Kinds of ELF sections.
+_CONTENT, _SYMBOL_TABLE, _RELOCATIONS, _UNWINDING = 1, 2, 4, 0x70000001
+#: Flags of ELF sections: what is written to at run time, what is in memory then.
+_WRITTEN, _LOADED = 0x1, 0x2
+#: ELF's number of x86-64, and of its relocation by an address.
+_X86_64, _ABSOLUTE = b"\x3e\0", 1
 
 
 class Signature:
@@ -214,6 +219,68 @@ def write(file: Path, content: bytes) -> None:
                 os.unlink(temporary)
 
 
+def _sections(code: bytes) -> list[tuple[int, ...]]:
+    """Headers of the sections of an ELF object of 64 bits (System V ABI, chapter 4); none of others."""
+    if code[:6] != b"\x7fELF\x02\x01":
+        return []
+    (start,) = struct.unpack_from("<Q", code, 40)
+    size, count = struct.unpack_from("<HH", code, 58)
+    return [struct.unpack_from("<IIQQQQIIQQ", code, start + size * k) for k in range(count)]
+
+
+def _symbols(code: bytes, sections: list[tuple[int, ...]]) -> list[tuple[str, int, int]]:
+    """Name, section and value of the symbols of an ELF object."""
+    found = []
+    for _, kind, _, _, offset, length, link, _, _, entry in sections:
+        for at in range(offset, offset + length, entry) if kind == _SYMBOL_TABLE else ():
+            name, _, _, section, value = struct.unpack_from("<IBBHQ", code, at)
+            begin = sections[link][4] + name
+            found.append((code[begin : code.index(b"\0", begin)].decode(), section, value))
+    return found
+
+
+def _linked(*objects: bytes) -> tuple[int, object] | None:
+    """Address of the entry of objects, and what keeps them in memory; None for what LLVM has to link.
+
+    Loading LLVM takes longer than many a run. What Numba makes for x86-64 names places by absolute addresses
+    alone and writes to none, so that a copy of the file serves.
+    """
+    if not KEPT or any(code[18:20] != _X86_64 for code in objects):
+        return None
+    process, known, start = ctypes.CDLL(None), dict[str, int](), 0
+    sizes = [-(-len(code) // mmap.PAGESIZE) * mmap.PAGESIZE for code in objects]
+    memory = mmap.mmap(-1, sum(sizes), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    for code, size in zip(objects, sizes, strict=True):
+        sections = _sections(code)
+        symbols = _symbols(code, sections)
+        memory[start : start + len(code)] = code
+        places = [base + start + section[4] for section in sections]
+        known |= {name: places[at] + value for name, at, value in symbols if 0 < at < len(places)}
+        for _, kind, flags, _, offset, length, _, within, align, entry in sections:
+            loaded = flags & _LOADED and kind != _UNWINDING
+            placed = align <= mmap.PAGESIZE and offset % max(align, 1) == 0
+            if loaded and (flags & _WRITTEN or kind != _CONTENT or not placed):
+                return None
+            changed = sections[within] if kind == _RELOCATIONS else (0,) * 10
+            for at in range(offset, offset + length, entry) if changed[1] == _CONTENT else ():
+                place, how, more = struct.unpack_from("<QQq", code, at)
+                name, section, value = symbols[how >> 32]
+                if how & 0xFFFFFFFF != _ABSOLUTE or section >= len(places):
+                    return None
+                if section:
+                    address = places[section] + value
+                else:
+                    # As with LLVM: what is not there is not called.
+                    outside = getattr(process, name, None) or process.abort
+                    address = known.get(name) or ctypes.cast(outside, ctypes.c_void_p).value or 0
+                struct.pack_into("<Q", memory, start + changed[4] + place, address + more)
+        start += size
+    if process.mprotect(ctypes.c_void_p(base), ctypes.c_size_t(start), mmap.PROT_READ | mmap.PROT_EXEC):
+        return None
+    return (known[_ENTRY], memory) if _ENTRY in known else None
+
+
 @functools.cache
 def _target() -> Any:
     import llvmlite.binding as llvm
@@ -223,16 +290,28 @@ def _target() -> Any:
     return llvm.Target.from_default_triple()
 
 
-def _link() -> None:
-    """Tell LLVM where the C library's functions are; its linker does not look into the process by itself."""
+def _linked_by_llvm(*objects: bytes) -> tuple[int, object] | None:
+    """The same by LLVM; None on a system that does not tell where its C library is."""
     import llvmlite.binding as llvm
 
-    process = ctypes.CDLL(None)
-    for name in _C_LIBRARY:
-        if llvm.address_of_symbol(name) is None:
-            # Without an address for each that it names, an object would not be linked.
-            function = getattr(process, name, None) or process.abort
-            llvm.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
+    # Threads may need kernels at the same time, and LLVM is not made for that.
+    with _LOADING:
+        try:
+            target, process = _target(), ctypes.CDLL(None)
+            for name in _C_LIBRARY:
+                # LLVM's linker does not look into the process, and links nothing with a name unknown.
+                if llvm.address_of_symbol(name) is None:
+                    function = getattr(process, name, None) or process.abort
+                    llvm.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
+        except (AttributeError, OSError, TypeError):
+            return None
+        # An engine owns its machine: one that another engine uses, too, would be gone with the first of them.
+        machine = target.create_target_machine(jit=True)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        for code in objects:
+            engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        return engine.get_function_address(_ENTRY), engine
 
 
 def load(file: Path, found: Signature, *, installed: bool = False) -> NativeCode | None:
@@ -240,28 +319,17 @@ def load(file: Path, found: Signature, *, installed: bool = False) -> NativeCode
     content = read(file, installed=installed)
     if content is None:
         return None
-    import llvmlite.binding as llvm
-
     facts, _, code = content.partition(b"\n")
     told = json.loads(facts)
     if told["types"] != found.types:
         return None
-    # Threads may need kernels at the same time, and LLVM is not made for that.
-    with _LOADING:
-        try:
-            target = _target()
-            _link()
-        except (AttributeError, OSError, TypeError):
-            # A system that does not tell where its C library is.
-            return None
-        # An engine owns its machine: one that another engine uses, too, would be gone with the first of them.
-        machine = target.create_target_machine(jit=True)
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        for part in (code[: told["bytes"]], code[told["bytes"] :]):
-            engine.add_object_file(llvm.ObjectFileRef.from_data(part))
-        engine.finalize_object()
-        address = engine.get_function_address(_ENTRY)
-    return NativeCode(address, found.codes, told["result"], engine) if address else None
+    objects = code[: told["bytes"]], code[told["bytes"] :]
+    linked = None
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        # A system may refuse memory or know no such functions.
+        linked = _linked(*objects)
+    linked = linked or _linked_by_llvm(*objects)
+    return NativeCode(linked[0], found.codes, told["result"], linked[1]) if linked and linked[0] else None
 
 
 def save(file: Path, found: Signature, compiled: Any) -> bool:
@@ -309,26 +377,9 @@ def _entry(symbol: str, kind: Any) -> bytes:
 
 
 def _undefined(code: bytes) -> set[str] | None:
-    """Names that an ELF object of 64 bits leaves to be linked; None for objects of other systems.
-
-    The format is that of the System V ABI, chapter 4.
-    """
-    if code[:6] != b"\x7fELF\x02\x01":
-        return None
-    (sections,) = struct.unpack_from("<Q", code, 40)
-    size, count = struct.unpack_from("<HH", code, 58)
-    headers = [struct.unpack_from("<IIQQQQIIQQ", code, sections + size * k) for k in range(count)]
-    found = set()
-    for _, kind, _, _, offset, length, link, _, _, entry in headers:
-        if kind != _SYMBOL_TABLE:
-            continue
-        names = headers[link][4]
-        for at in range(offset, offset + length, entry):
-            name, _, _, section = struct.unpack_from("<IBBH", code, at)
-            if section == 0 and name:
-                end = code.index(b"\0", names + name)
-                found.add(code[names + name : end].decode())
-    return found
+    """Names that an ELF object of 64 bits leaves to be linked; None for objects of other systems."""
+    sections = _sections(code)
+    return {name for name, at, _ in _symbols(code, sections) if name and not at} if sections else None
 
 
 def _result_types(kind: Any) -> str | None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plait.devices.target import Problem, Target, interpreted, over_threads, resolve
+from plait.devices.target import Problem, Target, over_threads, resolve
 from plait.errors import InvalidInput, in_range, one_of
 from plait.lang.algebras import algebra_in_lanes
 from plait.lang.compile import kernel, shared
@@ -188,10 +187,10 @@ def _run(run: Any, batch: DecodeBatch, target: Target) -> Found:
     return bits, iterations, found
 
 
-_DECODING: Final = Problem(
+_DECODING: Final = Problem.of(
     "words of a parity-check code",
-    cpu=partial(_run, decode_group),
-    reference=partial(_run, interpreted(decode_group)),
+    _run,
+    decode_group,
     cuda="plait.ldpc.gpu_decoding:decode_batch",
     worth=lambda batch: batch.ratios.size >= WORTH,
 )

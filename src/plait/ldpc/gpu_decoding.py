@@ -73,11 +73,8 @@ def _octets(selector: int) -> Any:
     return instruction(f"prmt.b32 $0,$1,$2,{selector:#06x};", plain=plain)
 
 
-_add, _least, _largest = (
-    _on_halves("add", np.add),
-    _on_halves("min", np.minimum),
-    _on_halves("max", np.maximum),
-)
+_add, _least = _on_halves("add", np.add), _on_halves("min", np.minimum)
+_largest = _on_halves("max", np.maximum)
 _widened, _narrowed, _signs = _octets(0x9180), _octets(0x3120), _octets(0xBB99)
 
 
@@ -448,6 +445,18 @@ def decode_batch(batch: DecodeBatch, target: CudaTarget) -> Found:
     return out
 
 
+def _answers(slot: Any, shape: tuple[int, int], words: int) -> tuple[Any, Any, Any]:
+    """Room for bits, iterations, and whether words are of the code."""
+    bits, counts = slot.room("bits", shape, np.uint8), slot.room("counts", words, np.int64)
+    return bits, counts, slot.room("found", words, np.bool_)
+
+
+def _fetched(slot: Any, out: tuple[Any, Any, Any]) -> Found:
+    bits, counts, found = (slot.download(f"out {k}", array) for k, array in enumerate(out))
+    slot.wait()
+    return bits, counts, found
+
+
 def _in_pairs(batch: DecodeBatch, plan: _Plan, slot: Any, device: int) -> Found:
     """The words of a batch, two a thread."""
     words, size = batch.ratios.shape
@@ -460,20 +469,14 @@ def _in_pairs(batch: DecodeBatch, plan: _Plan, slot: Any, device: int) -> Found:
     room = slot.room("room", (1, 1) if fit else (blocks, held), np.int16)
     given = slot.upload("ratios", in_units(batch.ratios))
     tables = _Plan(slot.upload("columns", plan.columns), slot.upload("groups", plan.groups))
-    out = (
-        slot.room("bits", (words, size), np.uint8),
-        slot.room("counts", words, np.int64),
-        slot.room("found", words, np.bool_),
-    )
+    out = _answers(slot, (words, size), words)
     limits = np.int32(batch.iterations), batch.layered, np.uint32(pairs)
     # Where several blocks share a multiprocessor, fewer threads are better than one a check.
     share = 0.9 if 4 * held <= free else 1.25
     threads = min(max(int(share * plan.groups[:, 1].mean() * pairs) // 32 * 32, 32), 512)
     shared = 2 * held if fit else 0
     decode_pairs.launch(blocks, threads, tables, given, limits, room, out, stream=slot.stream, shared=shared)
-    found = [slot.download(f"{k}", array) for k, array in enumerate(out)]
-    slot.wait()
-    return found[0], found[1], found[2]
+    return _fetched(slot, out)
 
 
 def _in_warps(batch: DecodeBatch, slot: Any) -> Found:
@@ -492,14 +495,9 @@ def _in_warps(batch: DecodeBatch, slot: Any) -> Found:
     ends = np.searchsorted(levels[order], np.arange(levels.max(initial=-1) + 2))
     tables = _Levels(order, ends, code.bits, code.starts)
     held = _Levels(*(slot.upload(f"levels {k}", table) for k, table in enumerate(tables)))
-    out = (
-        slot.room("bits", (code.size, count), np.uint8),
-        slot.room("counts", count, np.int64),
-        slot.room("found", count, np.bool_),
-    )
+    out = _answers(slot, (code.size, count), count)
     given, limits = slot.upload("prior", prior), (np.int32(batch.iterations), batch.layered)
     arguments = algebra, held, given, nothing[0, 0], memory, limits, out
     decode_warps.launch(width // WARP, _WARPS * WARP, *arguments, stream=slot.stream)
-    bits, counts, found = (slot.download(f"out {k}", array) for k, array in enumerate(out))
-    slot.wait()
+    bits, counts, found = _fetched(slot, out)
     return bits.T, counts, found

@@ -7,9 +7,9 @@ logarithm of the ratio of both in some unit, and decoding is min-sum.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from plait.lang.compile import by_type, shared
+from plait.lang.compile import by_type_of, shared
 from plait.lang.lanes import (
     add_saturating,
     equal,
@@ -54,49 +54,6 @@ class SignedLeast(NamedTuple):
         bound, part = splat(lanes, alg.bound), splat(lanes, alg.part)
         return SignedLeast(splat(lanes, alg.zero), splat(lanes, alg.most), bound, part)
 
-    @staticmethod
-    def fetch(alg: SignedLeast, place: Any, rows: Any, k: Any) -> Any:
-        return load(place[0], rows, k, place[1])
-
-    @staticmethod
-    def put(alg: SignedLeast, place: Any, rows: Any, k: Any, value: Any) -> None:
-        store(place[0], rows, k, place[1], value)
-
-    @staticmethod
-    def added(alg: SignedLeast, a: Any, b: Any) -> Any:
-        return _held(alg, add_saturating(a, b))
-
-    @staticmethod
-    def without(alg: SignedLeast, a: Any, b: Any) -> Any:
-        return _held(alg, subtract_saturating(a, b))
-
-    @staticmethod
-    def is_one(alg: SignedLeast, value: Any) -> Any:
-        return greater(alg.zero, value)
-
-    @staticmethod
-    def parity_step(
-        alg: SignedLeast, place: Any, check: Any, sums: Any, messages: Any, memory: Any, layered: Any
-    ) -> None:
-        # The others of a bit have the least magnitude, or the second where the least is its own.
-        (bits, first, last), (said, sums), (own, _) = check, sums, memory
-        least = alg.bound if last - first > 1 else alg.most
-        second, signs = least, alg.zero
-        for k in range(first, last):
-            value = without(alg, fetch(alg, place, said, bits[k]), fetch(alg, place, messages, k))
-            put(alg, place, own, k - first, value)
-            size = _negative(alg, value, value)
-            second, least = minimum(second, maximum(least, size)), minimum(least, size)
-            signs = signs ^ value
-        one, two = least - (least >> alg.part), second - (second >> alg.part)
-        for k in range(first, last):
-            value = fetch(alg, place, own, k - first)
-            told = select(equal(_negative(alg, value, value), least), two, one)
-            message = _negative(alg, signs ^ value, told)
-            put(alg, place, messages, k, message)
-            rest = value if layered else fetch(alg, place, sums, bits[k])
-            put(alg, place, sums, bits[k], added(alg, rest, message))
-
 
 class Parities(NamedTuple):
     """Pairs of probabilities, of 0 and of 1, whose sum is one; at least `least`: lanes of floats.
@@ -115,54 +72,6 @@ class Parities(NamedTuple):
         least, bound = splat(lanes, alg.least), splat(lanes, alg.bound)
         return Parities(splat(lanes, alg.zero), splat(lanes, alg.one), least, bound)
 
-    @staticmethod
-    def fetch(alg: Parities, place: Any, rows: Any, k: Any) -> Any:
-        return load(place[0], rows, 2 * k, place[1]), load(place[0], rows, 2 * k + 1, place[1])
-
-    @staticmethod
-    def put(alg: Parities, place: Any, rows: Any, k: Any, value: Any) -> None:
-        store(place[0], rows, 2 * k, place[1], value[0])
-        store(place[0], rows, 2 * k + 1, place[1], value[1])
-
-    @staticmethod
-    def added(alg: Parities, a: Any, b: Any) -> Any:
-        zero, one = maximum(a[0] * b[0], alg.least), maximum(a[1] * b[1], alg.least)
-        scale = ratio(alg.one, zero + one)
-        return zero * scale, one * scale
-
-    @staticmethod
-    def without(alg: Parities, a: Any, b: Any) -> Any:
-        # a0 / b0 and a1 / b1, both times b0 b1.
-        return added(alg, a, (b[1], b[0]))
-
-    @staticmethod
-    def is_one(alg: Parities, value: Any) -> Any:
-        return greater(value[1], value[0])
-
-    @staticmethod
-    def parity_step(
-        alg: Parities, place: Any, check: Any, sums: Any, messages: Any, memory: Any, layered: Any
-    ) -> None:
-        # All but one: what comes before and what comes after, from either end.
-        (bits, first, last), (said, sums), (own, later) = check, sums, memory
-        # A bit that is surely 0 changes no parity.
-        before = after = alg.one, alg.zero
-        for k in range(last - first - 1, -1, -1):
-            value = without(
-                alg, fetch(alg, place, said, bits[first + k]), fetch(alg, place, messages, first + k)
-            )
-            put(alg, place, own, k, value)
-            put(alg, place, later, k, after)
-            after = both(alg, after, value)
-        for k in range(last - first):
-            value = fetch(alg, place, own, k)
-            # In this order, on which the last bit depends.
-            message = parity(before, fetch(alg, place, later, k))
-            before = both(alg, before, value)
-            put(alg, place, messages, first + k, message)
-            rest = value if layered else fetch(alg, place, sums, bits[first + k])
-            put(alg, place, sums, bits[first + k], added(alg, rest, message))
-
 
 @shared
 def parity(a: Any, b: Any) -> Any:
@@ -176,38 +85,98 @@ def both(alg: Any, a: Any, b: Any) -> Any:
     return parity(a, (maximum(b[0], alg.bound), maximum(b[1], alg.bound)))
 
 
-@by_type
-def fetch(alg: Any, place: Any, rows: Any, k: Any) -> Any:
-    """Message k of each lane; `place`: the lanes, and the first of them in the rows."""
+def _number(alg: Any, place: Any, rows: Any, k: Any) -> Any:
+    return load(place[0], rows, k, place[1])
 
 
-@by_type
-def put(alg: Any, place: Any, rows: Any, k: Any, value: Any) -> None:
-    """Write message k of each lane."""
+def _pair(alg: Any, place: Any, rows: Any, k: Any) -> Any:
+    return load(place[0], rows, 2 * k, place[1]), load(place[0], rows, 2 * k + 1, place[1])
 
 
-@by_type
-def added(alg: Any, a: Any, b: Any) -> Any:
-    """What two messages say together of one bit."""
+def _put_number(alg: Any, place: Any, rows: Any, k: Any, value: Any) -> None:
+    store(place[0], rows, k, place[1], value)
 
 
-@by_type
-def without(alg: Any, a: Any, b: Any) -> Any:
-    """What is left of `a`, to which `b` had been added."""
+def _put_pair(alg: Any, place: Any, rows: Any, k: Any, value: Any) -> None:
+    store(place[0], rows, 2 * k, place[1], value[0])
+    store(place[0], rows, 2 * k + 1, place[1], value[1])
 
 
-@by_type
-def is_one(alg: Any, value: Any) -> Any:
-    """Whether a bit is 1, where it is more probable."""
+def _joined(alg: Any, a: Any, b: Any) -> Any:
+    zero, one = maximum(a[0] * b[0], alg.least), maximum(a[1] * b[1], alg.least)
+    scale = ratio(alg.one, zero + one)
+    return zero * scale, one * scale
 
 
-@by_type
-def parity_step(
+def _step_of_numbers(
     alg: Any, place: Any, check: Any, sums: Any, messages: Any, memory: Any, layered: Any
 ) -> None:
-    """Renew the messages of one check, `check` the bits of all, its first one and the end.
+    # The others of a bit have the least magnitude, or the second where the least is its own.
+    (bits, first, last), (said, sums), (own, _) = check, sums, memory
+    least = alg.bound if last - first > 1 else alg.most
+    second, signs = least, alg.zero
+    for k in range(first, last):
+        value = without(alg, fetch(alg, place, said, bits[k]), fetch(alg, place, messages, k))
+        put(alg, place, own, k - first, value)
+        size = _negative(alg, value, value)
+        second, least = minimum(second, maximum(least, size)), minimum(least, size)
+        signs = signs ^ value
+    one, two = least - (least >> alg.part), second - (second >> alg.part)
+    for k in range(first, last):
+        value = fetch(alg, place, own, k - first)
+        told = select(equal(_negative(alg, value, value), least), two, one)
+        message = _negative(alg, signs ^ value, told)
+        put(alg, place, messages, k, message)
+        rest = value if layered else fetch(alg, place, sums, bits[k])
+        put(alg, place, sums, bits[k], added(alg, rest, message))
 
-    The first of `sums` has what all say of each bit, with the check's own messages of before; new ones are
-    added to the second, those of the next step. `layered`: both are the same, and old messages are taken out.
-    `memory`: two of the longest check.
-    """
+
+def _step_of_pairs(
+    alg: Any, place: Any, check: Any, sums: Any, messages: Any, memory: Any, layered: Any
+) -> None:
+    # All but one: what comes before and what comes after, from either end.
+    (bits, first, last), (said, sums), (own, later) = check, sums, memory
+    # A bit that is surely 0 changes no parity.
+    before = after = alg.one, alg.zero
+    for k in range(last - 1, first - 1, -1):
+        value = without(alg, fetch(alg, place, said, bits[k]), fetch(alg, place, messages, k))
+        put(alg, place, own, k - first, value)
+        put(alg, place, later, k - first, after)
+        after = both(alg, after, value)
+    for k in range(first, last):
+        value = fetch(alg, place, own, k - first)
+        # In this order, on which the last bit depends.
+        message = parity(before, fetch(alg, place, later, k - first))
+        before = both(alg, before, value)
+        put(alg, place, messages, k, message)
+        rest = value if layered else fetch(alg, place, sums, bits[k])
+        put(alg, place, sums, bits[k], added(alg, rest, message))
+
+
+#: Message k of each lane, read and written; `place`: the lanes, and the first of them in the rows.
+fetch: Final[Any] = by_type_of({SignedLeast: _number, Parities: _pair})
+put: Final[Any] = by_type_of({SignedLeast: _put_number, Parities: _put_pair})
+#: What two messages say together of one bit.
+added: Final[Any] = by_type_of(
+    {SignedLeast: lambda alg, a, b: _held(alg, add_saturating(a, b)), Parities: _joined}
+)
+#: What is left of a message to which another one had been added: a0 / b0 and a1 / b1, both times b0 b1.
+without: Final[Any] = by_type_of(
+    {
+        SignedLeast: lambda alg, a, b: _held(alg, subtract_saturating(a, b)),
+        Parities: lambda alg, a, b: added(alg, a, (b[1], b[0])),
+    }
+)
+#: Whether a bit is 1, where it is more probable.
+is_one: Final[Any] = by_type_of(
+    {
+        SignedLeast: lambda alg, value: greater(alg.zero, value),
+        Parities: lambda alg, value: greater(value[1], value[0]),
+    }
+)
+#: Renew the messages of one check, `check` the bits of all, its first one and the end.
+#:
+#: The first of `sums` has what all say of each bit, with the check's own messages of before; new ones are
+#: added to the second, those of the next step. `layered`: both are the same, and old messages are taken out.
+#: `memory`: two of the longest check.
+parity_step: Final[Any] = by_type_of({SignedLeast: _step_of_numbers, Parities: _step_of_pairs})

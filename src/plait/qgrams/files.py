@@ -20,12 +20,7 @@ from plait.qgrams.similarity import Similar, similar, similarities, smiles_lette
 _EXPECTED: Final = "FASTA, one text a line, or a table with --column"
 _PIECE: Final = 1 << 20
 SCHEMA: Final = pa.schema(
-    [
-        ("query", pa.string()),
-        ("target", pa.string()),
-        ("shared", pa.int64()),
-        ("similarity", pa.float32()),
-    ]
+    [("query", pa.string()), ("target", pa.string()), ("shared", pa.int64()), ("similarity", pa.float32())]
 )
 
 

@@ -5,7 +5,7 @@ A module of its own: what CUDA runs, which is imported where a GPU is used.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +24,6 @@ _WARPS: Final = 8
 _BLOCKS: Final = 1 << 13
 #: Bytes of a table of counts, cells of a matrix that are computed at a time, pairs that there is room for.
 _TABLE, _CELLS, _ROOM = 1 << 32, 1 << 28, 1 << 22
-
-
-class _Texts(NamedTuple):
-    """`Grams` on a device: int32, but for `starts`; `counts` are in both halves of a word."""
-
-    grams: Any
-    counts: Any
-    starts: Any
-    sizes: Any
-    order: Any
 
 
 def _halves(word: Any) -> Any:
@@ -61,8 +51,9 @@ def _put_pair(sink: Any, query: Any, column: Any, target: Any, size: Any, common
 
 #: What takes note of what a query and a target, in a column of the table, have in common.
 _put: Final[Any] = by_type_of({Matrix: _put_cell, Above: _put_pair})
-_LONG, _INTS = np.zeros(1, np.int64), np.zeros(1, np.int32)
-_TEXTS: Final = _Texts(_INTS, _INTS, _LONG, _INTS, _INTS)
+_LONG: Final[Any] = np.zeros(1, np.int64)
+_INTS: Final[Any] = np.zeros(1, np.int32)
+_TEXTS: Final = Grams(_INTS, _INTS, _LONG, _INTS, _INTS)
 
 
 @cuda_kernel(lambda: [(_TEXTS, np.zeros((1, 1), np.int32))])
@@ -114,15 +105,15 @@ def compare_warps(sink: Any, queries: Any, targets: Any, table: Any, across: Any
                 _put(sink, query, column, targets.order[column], size + targets.sizes[column], common)
 
 
-def _on_device(slot: Any, name: str, texts: Grams, first: int, last: int) -> _Texts:
-    """Texts from `first` on; nothing is empty."""
+def _on_device(slot: Any, name: str, texts: Grams, first: int, last: int) -> Any:
+    """`Grams` of texts from `first` on: int32 but for `starts`, `counts` in both halves, and none empty."""
     begin, end = int(texts.starts[first]), int(texts.starts[last])
 
     def there(part: str, values: NDArray[Any], kind: Any = np.int32) -> Any:
         return slot.upload(f"{name} {part}", np.append(values, 0).astype(kind))
 
     counts = np.minimum(texts.counts[begin:end], 0xFFFF).astype(np.uint32) * np.uint32(0x10001)
-    return _Texts(
+    return Grams(
         there("grams", texts.grams[begin:end]),
         there("counts", counts.view(np.int32)),
         slot.upload(f"{name} starts", texts.starts[first : last + 1] - begin),
@@ -151,13 +142,8 @@ def similar_batch(batch: SimilarBatch, target: CudaTarget) -> list[NDArray[np.in
             table = slot.room("table", (batch.vocabulary, len(own) * COLUMNS // 2), np.int32)
             fill_table.launch(-(-table.shape[1] // 128), 128, held, table, stream=slot.stream)
             blocks = len(own), min(-(-queries.sizes.size // _WARPS), -(-_BLOCKS // len(own)))
-            given = (
-                asked,
-                held,
-                table.reshape(table.size),
-                np.int64(table.shape[1]),
-                slot.upload("ranges", own),
-            )
+            flat, across = table.reshape(table.size), np.int64(table.shape[1])
+            given = asked, held, flat, across, slot.upload("ranges", own)
 
             def compared(there: Any) -> None:
                 compare_warps.launch(blocks, _WARPS * WARP, there, *given, stream=slot.stream)
@@ -171,10 +157,8 @@ def similar_batch(batch: SimilarBatch, target: CudaTarget) -> list[NDArray[np.in
                 return np.zeros((0, 4), np.int64)
             least, room = slot.upload("least", sink.least), _ROOM
             while True:
-                pairs, number = (
-                    slot.room("pairs", (room, 4), np.int64),
-                    slot.upload("number", np.zeros(1, np.int64)),
-                )
+                pairs = slot.room("pairs", (room, 4), np.int64)
+                number = slot.upload("number", np.zeros(1, np.int64))
                 compared(Above(least, sink.own, pairs, number))
                 count = slot.download("number", number)
                 slot.wait()

@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Problem, Target, interpreted, over_threads, resolve, stretches
+from plait.devices.target import Problem, Target, over_threads, resolve, stretches
 from plait.errors import InvalidInput, in_range
 from plait.lang.algebras import choice, extend
 from plait.lang.compile import by_type_of, kernel, shared
@@ -296,10 +295,10 @@ def _run(run: Any, batch: SimilarBatch, target: Target) -> list[NDArray[np.int64
 
 
 _NONE: Final = np.zeros((0, 4), np.int64)
-_SIMILAR: Final = Problem(
+_SIMILAR: Final = Problem.of(
     "similarities of q-grams",
-    cpu=partial(_run, compare_blocks),
-    reference=partial(_run, interpreted(compare_blocks)),
+    _run,
+    compare_blocks,
     cuda="plait.qgrams.gpu_similarity:similar_batch",
     worth=lambda batch: batch.queries.sizes.size * batch.targets.sizes.size >= _WORTH,
 )

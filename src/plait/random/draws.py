@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, Self, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Problem, interpreted, resolve
+from plait.devices.target import Problem, resolve
 from plait.errors import InvalidInput, one_of
 from plait.lang.algebras import choice, extend
 from plait.lang.compile import by_type_of, shared
@@ -189,13 +189,8 @@ class Draws(NamedTuple):
 
 def problem(name: str, run: Any, cuda: str, *kernels: Any) -> Problem[Draws, Any]:
     """What is launched for ``run(*kernels, batch, target)``."""
-    return Problem(
-        name,
-        cpu=partial(run, *kernels),
-        reference=partial(run, *map(interpreted, kernels)),
-        cuda=f"plait.random.gpu_streams:{cuda}",
-        worth=lambda batch: batch.out.size >= WORTH,
-    )
+    there = f"plait.random.gpu_streams:{cuda}"
+    return Problem.of(name, run, *kernels, cuda=there, worth=lambda batch: batch.out.size >= WORTH)
 
 
 class Asked(TypedDict, total=False):

@@ -73,8 +73,10 @@ class Call:
         with _lock:
             function = _unpickled(self.function)
         result = packed(function(pickle.loads(self.batch)))
-        # Arrow would keep all that a batch has ever taken.
-        pa.default_memory_pool().release_unused()
+        pool = pa.default_memory_pool()
+        # Arrow's own would keep all that a batch has ever taken; the C library is told below how much to.
+        if pool.backend_name != "system":
+            pool.release_unused()
         return result
 
 
@@ -134,6 +136,10 @@ _CONFIGURATION = {
     # A worker that died is always started again: 15 s after a first death, Dask would give up one that is
     # dead again just then.
     "distributed.deploy.lost-worker-timeout": "365 days",
+    # Bytes that stay for the next part, as in a command that works by itself. With Dask's 65,536 all pages
+    # were given back and cleared anew.
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 256 << 20,
+    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 32 << 20,
 }
 #: Blocks of rows are sent with the tasks on purpose: a worker that dies takes nothing with it then.
 _CLIENT = {"distributed.admin.large-graph-warning-threshold": "1TB"}

@@ -174,7 +174,11 @@ def state_of(value: Any) -> Any:
     if isinstance(value, Mapping):
         # Keys may be no text.
         return [[key, state_of(one)] for key, one in value.items()]
-    return value.tolist() if isinstance(value, np.ndarray) else value
+    if isinstance(value, np.ndarray):
+        # Of the bins of a histogram, hardly any is filled.
+        at = np.flatnonzero(value)
+        return [value.shape, at.tolist(), value.flat[at].tolist()]
+    return value
 
 
 def restored_state(empty: Any, state: Any) -> Any:
@@ -188,7 +192,11 @@ def restored_state(empty: Any, state: Any) -> Any:
         return Counter({_key(key): one for key, one in state})
     if isinstance(empty, Mapping):
         return type(empty)({_key(key): restored_state(empty[_key(key)], one) for key, one in state})  # type: ignore[call-arg]
-    return np.array(state, empty.dtype) if isinstance(empty, np.ndarray) else state
+    if isinstance(empty, np.ndarray):
+        array = np.zeros(state[0], empty.dtype)
+        array.flat[state[1]] = state[2]
+        return array
+    return state
 
 
 def _key(key: Any) -> Any:

@@ -452,23 +452,20 @@ _NO_SCALES: Final = np.empty((1, 1))
 _WORTH: Final = 1 << 36
 
 
-def _worth(batch: SequenceBatch) -> bool:
-    return sum(map(len, batch.rows)) * batch.model[1].size >= _WORTH
+def _there(name: str) -> dict[str, Any]:
+    """What launches it on GPUs, and when."""
+
+    def worth(batch: SequenceBatch) -> bool:
+        return sum(map(len, batch.rows)) * batch.model[1].size >= _WORTH
+
+    return {"cuda": f"plait.states.gpu_states:{name}", "worth": worth}
 
 
-_PATHS: Final = Problem(
-    "best paths of sequences",
-    cpu=partial(_decode_groups, sweep_states, trace_states),
-    reference=partial(_decode_groups, interpreted(sweep_states), interpreted(trace_states)),
-    cuda="plait.states.gpu_states:decode_batch",
-    worth=_worth,
+_PATHS: Final = Problem.of(
+    "best paths of sequences", _decode_groups, sweep_states, trace_states, **_there("decode_batch")
 )
-_LIKELIHOODS: Final = Problem(
-    "likelihoods of sequences",
-    cpu=partial(_sum_groups, sweep_states),
-    reference=partial(_sum_groups, interpreted(sweep_states)),
-    cuda="plait.states.gpu_states:likelihood_batch",
-    worth=_worth,
+_LIKELIHOODS: Final = Problem.of(
+    "likelihoods of sequences", _sum_groups, sweep_states, **_there("likelihood_batch")
 )
 
 

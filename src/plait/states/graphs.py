@@ -39,14 +39,13 @@ _SPARSE: Final = 1 << 20
 
 
 class _Arcs(NamedTuple):
-    """Arcs by the state they leave: those of state s from ``first[s]`` to ``first[s + 1]``, int32.
+    """Arcs by the state they leave.
 
     `table` (arcs, 2), of the values' type, so that an arc is in one line of the cache: its weight; the state
     that it enters, times ``1 << bits``, and its label. `ranks` int32: how many arcs of label 0 can come
     before a state, -1 where none leaves it; `levels` of ranks.
     """
 
-    first: Any
     table: Any
     bits: Any
     ranks: Any
@@ -56,11 +55,12 @@ class _Arcs(NamedTuple):
 class _Visited(NamedTuple):
     """States of the frame under way and of the one before, in the order in which they were reached.
 
-    `seats` int32 (states,): the place of a state among those now, if ``counts[4]`` taken off leaves one.
-    `values` and `old` (states,): those now and those before, apart, because most are looked at and left as
-    they are. `now` int64 (states, 3) and `before` int64 (states, 4) have the columns below. `bins` int64, and
-    `some` and `states` int32 (states,) of one of them, are memory. `tokens` int64 (tokens, 2): the token
-    before, and the arc. `counts` int64: reached before and now, tokens, frames done, and what is taken off.
+    `seats` int32 (states + 1, 2): the place of a state among those now, if ``counts[4]`` taken off leaves
+    one, and its first arc, behind the last of the state before. `values` and `old` (states,): those now and
+    those before, apart, because most are looked at and left as they are. `now` int32 (states, 5) and `before`
+    int32 (states, 4) have the columns below. `bins` int64, and `some`, `states` int32 and `ways` int32 (room,
+    2) are memory for some states or arcs. `tokens` int32 (tokens, 2): the token before, and the arc. `counts`
+    int64: reached before and now, tokens, frames done, and what is taken off.
     """
 
     seats: Any
@@ -71,18 +71,20 @@ class _Visited(NamedTuple):
     bins: Any
     some: Any
     states: Any
+    ways: Any
     tokens: Any
     counts: Any
 
 
-#: Of a state now: the token and the arc that it was reached by, or its own token and the arc _MADE. Of one
-#: before: its token, its first arc and the one behind its last.
-_STATE, _TOKEN, _ARC = range(3)
-_FIRST, _LAST = 2, 3
+#: A state's first arc and the one behind its last; of one before its token, of one now the token and the arc
+#: that it was reached by, or its own token and the arc _MADE.
+_STATE, _TOKEN, _FIRST, _LAST, _ARC = range(5)
 _MADE: Final = -2
 _BINS: Final = 1024
-#: Steps of states in which what they are followed by is brought near.
-_AHEAD: Final = 8
+#: States further on whose arcs are brought near, and arcs that are looked at before what they enter is.
+_AHEAD, _TOGETHER = 16, 64
+#: Tokens that there is room for at most; their numbers have 32 bits.
+_MOST_TOKENS: Final = 1 << 30
 _SEATS: Final = 1 << 30
 
 _traced: Final[Any] = by_type_of(
@@ -91,27 +93,17 @@ _traced: Final[Any] = by_type_of(
 
 
 @shared
-def _token(at: Any, row: Any) -> Any:
-    """The token of a state of the frame under way."""
-    if row[_ARC] == _MADE:
-        return row[_TOKEN]
-    number = at.counts[2]
-    at.tokens[number, 0], at.tokens[number, 1] = row[_TOKEN], row[_ARC]
-    at.counts[2] = number + 1
-    return number
-
-
-@shared
 def _reach(alg: Any, at: Any, s: Any, value: Any, token: Any, arc: Any) -> None:
     """Reach a state by an arc; of equal ways, that by the first arc is kept."""
     if value == alg.zero:
         return
-    k = at.seats[s] - at.counts[4]
+    k = at.seats[s, 0] - at.counts[4]
     if k < 0:
         k = at.counts[1]
-        at.seats[s] = at.counts[4] + k
+        at.seats[s, 0] = at.counts[4] + k
         at.counts[1] = k + 1
-        at.now[k, _STATE] = s
+        row = at.now[k]
+        row[_STATE], row[_FIRST], row[_LAST] = s, at.seats[s, 1], at.seats[s + 1, 1]
     elif _traced(alg) and (value < at.values[k] or (value == at.values[k] and arc >= at.now[k, _ARC])):
         return
     else:
@@ -132,8 +124,10 @@ def _follow_empty(alg: Any, arcs: Any, at: Any) -> None:
                 continue
             if _traced(alg):
                 # Nothing reaches it any more in this frame.
-                row[_TOKEN], row[_ARC] = _token(at, row), _MADE
-            for a in range(arcs.first[s], arcs.first[s + 1]):
+                number = at.counts[2]
+                at.tokens[number, 0], at.tokens[number, 1] = row[_TOKEN], row[_ARC]
+                row[_TOKEN], row[_ARC], at.counts[2] = number, _MADE, number + 1
+            for a in range(row[_FIRST], row[_LAST]):
                 code = int(arcs.table[a, 1])
                 if code & ((1 << arcs.bits) - 1) == 0:
                     _reach(alg, at, code >> arcs.bits, extend(alg, value, arcs.table[a, 0]), row[_TOKEN], a)
@@ -148,7 +142,7 @@ def _last_kept(at: Any, beam: Any, most: Any) -> Any:
         best, worst = max(best, value), min(worst, value)
     least = best - beam
     if values.size <= most:
-        return least, at.seats.size
+        return least, at.seats.shape[0]
     # By bins of their values first: then the last one is looked for in its bin alone.
     worst = max(worst, least)
     scale = (_BINS - 1) / (best - worst) if best > worst else 0.0
@@ -157,7 +151,7 @@ def _last_kept(at: Any, beam: Any, most: Any) -> Any:
         if value >= least:
             at.bins[int((best - value) * scale)] += 1
     if at.bins.sum() <= most:
-        return least, at.seats.size
+        return least, at.seats.shape[0]
     last, count = 0, at.bins[0]
     while count < most:
         last += 1
@@ -201,34 +195,47 @@ def _select(values: Any, states: Any, high: Any, place: Any) -> None:
 
 
 @shared
-def _end_frame(alg: Any, arcs: Any, at: Any, beam: Any, most: Any) -> None:
+def _end_frame(alg: Any, at: Any, beam: Any, most: Any) -> None:
     """The frame under way becomes the one before, but for what is dropped."""
-    dropping, kept = beam < math.inf or most < at.seats.size, 0
-    least, last = _last_kept(at, beam, most) if dropping else (-math.inf, 0)
+    kept, number, least, last = 0, at.counts[2], -math.inf, 0
+    if beam < math.inf or most < at.seats.shape[0] - 1:
+        least, last = _last_kept(at, beam, most)
     for i in range(at.counts[1]):
-        value, row = at.values[i], at.now[i]
-        s = row[_STATE]
-        if dropping and (value < least or (value == least and s > last)):
-            continue
-        at.old[kept], old = value, at.before[kept]
-        old[_STATE], old[_FIRST], old[_LAST] = s, arcs.first[s], arcs.first[s + 1]
-        old[_TOKEN] = _token(at, row) if _traced(alg) else -1
-        kept += 1
+        # Without branches: which states are kept cannot be foreseen.
+        value, row, old, s = at.values[i], at.now[i], at.before[kept], at.now[i, _STATE]
+        made = row[_ARC] == _MADE
+        at.tokens[number, 0], at.tokens[number, 1] = row[_TOKEN], row[_ARC]
+        old[_STATE], old[_FIRST], old[_LAST] = s, row[_FIRST], row[_LAST]
+        at.old[kept], old[_TOKEN] = value, row[_TOKEN] if made else number
+        keep = int(value > least) | (int(value == least) & int(s <= last))
+        kept += keep
+        number += keep & int(not made) if _traced(alg) else 0
     at.counts[4] += at.counts[1]
     if at.counts[4] > _SEATS:
-        at.seats[:], at.counts[4] = -1, 0
-    at.counts[0], at.counts[1] = kept, 0
+        at.seats[:, 0], at.counts[4] = -1, 0
+    at.counts[0], at.counts[1], at.counts[2] = kept, 0, number
     at.counts[3] += 1
 
 
 @shared
-def _bring(arcs: Any, at: Any, i: Any, reached: Any) -> None:
-    """Bring near what states further on of the frame before will need: arcs, and seats at their ends."""
-    if i + 2 * _AHEAD < reached:
-        prefetch(arcs.table, at.before[i + 2 * _AHEAD, _FIRST])
-    if i + _AHEAD < reached:
-        for a in range(at.before[i + _AHEAD, _FIRST], at.before[i + _AHEAD, _LAST]):
-            prefetch(at.seats, int(arcs.table[a, 1]) >> arcs.bits)
+def _gather(alg: Any, arcs: Any, at: Any, frame: Any, i: Any) -> Any:
+    """What arcs with labels bring from some states, from the i-th one on; the next one, and their number."""
+    count, reached = 0, at.counts[0]
+    while i < reached and (count == 0 or count + at.before[i, _LAST] - at.before[i, _FIRST] <= _TOGETHER):
+        if i + _AHEAD < reached:
+            prefetch(arcs.table, at.before[i + _AHEAD, _FIRST])
+            prefetch(arcs.table, max(at.before[i + _AHEAD, _LAST] - 1, 0))
+        value, row = at.old[i], at.before[i]
+        for a in range(row[_FIRST], row[_LAST]):
+            code = int(arcs.table[a, 1])
+            s, label = code >> arcs.bits, code & ((1 << arcs.bits) - 1)
+            if label > 0:
+                prefetch(at.seats, s)
+                at.some[count] = extend(alg, extend(alg, value, arcs.table[a, 0]), frame[label - 1])
+                at.states[count], at.ways[count, 0], at.ways[count, 1] = s, row[_TOKEN], a
+                count += 1
+        i += 1
+    return i, count
 
 
 @kernel
@@ -237,30 +244,23 @@ def sweep_arcs(alg: Any, arcs: _Arcs, start: int, frames: Any, beam: float, most
 
     ``counts[3]`` is 0 before state `start` has been reached without a frame, then the frames done and one.
     """
-    size, labels = at.seats.size, (1 << arcs.bits) - 1
+    size = at.seats.shape[0] - 1
     room = min(size, most) + (size if arcs.levels > 0 else 0)
-    while at.counts[3] <= frames.shape[0] and at.counts[2] + room <= at.tokens.shape[0]:
-        t = at.counts[3]
+    while at.counts[3] <= frames.shape[0] and at.counts[2] + room < at.tokens.shape[0]:
+        t, i = at.counts[3], 0
         if t == 0:
             _reach(alg, at, start, alg.one, -1, -1)
-        reached = at.counts[0] if t else 0
-        for i in range(reached):
-            _bring(arcs, at, i, reached)
-            old = at.before[i]
-            before, token = at.old[i], old[_TOKEN]
-            for a in range(old[_FIRST], old[_LAST]):
-                code = int(arcs.table[a, 1])
-                label = code & labels
-                if label > 0:
-                    value = extend(alg, extend(alg, before, arcs.table[a, 0]), frames[t - 1, label - 1])
-                    _reach(alg, at, code >> arcs.bits, value, token, a)
+        while i < at.counts[0]:
+            i, count = _gather(alg, arcs, at, frames[t - 1], i)
+            for k in range(count):
+                _reach(alg, at, at.states[k], at.some[k], at.ways[k, 0], at.ways[k, 1])
         _follow_empty(alg, arcs, at)
-        _end_frame(alg, arcs, at, beam, most)
+        _end_frame(alg, at, beam, most)
 
 
 @kernel
 def keep_tokens(at: _Visited, places: Any) -> None:
-    """Drop tokens that no state of the last frame comes from; scratch `places` int64 (tokens,)."""
+    """Drop tokens that no state of the last frame comes from; scratch `places` int32 (tokens,)."""
     for k in range(at.counts[2]):
         places[k] = -1
     for i in range(at.counts[0]):
@@ -362,14 +362,13 @@ class Graph:
     @cached_property
     def _tables(self) -> tuple[_Arcs, _Floats]:
         """The arcs, and what states weigh in the end (states,)."""
-        first = np.searchsorted(self.arcs[:, 0], np.arange(self.states + 1)).astype(np.int32)
         bits = self.labels.bit_length()
         # One more, which is loaded ahead of its time and not followed.
         table = np.zeros((len(self.arcs) + 1, 2))
         table[:-1, 0], table[:-1, 1] = self.weights, self.arcs[:, 1] << bits | self.arcs[:, 2]
         final = np.full(self.states, -math.inf)
         final[list(self.final)] = list(self.final.values())
-        return _Arcs(first, table, bits, self.ranks, int(self.ranks.max(initial=-1)) + 1), final
+        return _Arcs(table, bits, self.ranks, int(self.ranks.max(initial=-1)) + 1), final
 
     def _ranked(self) -> NDArray[np.int32]:
         """Ranks of the states that arcs without input label leave, -1 of others."""
@@ -574,25 +573,30 @@ class Graph:
                 (own > -math.inf).astype(np.int64).astype(object) for own in (rows, table[:, 0])
             )
             arcs = arcs._replace(table=table)
-        states = self.states
+        states, first = self.states, np.searchsorted(self.arcs[:, 0], np.arange(self.states + 1))
+        room = max(states, _TOGETHER, int(np.diff(first).max()))
         at = _Visited(
-            np.full(states, -1, np.int32),
+            np.column_stack([np.full(states + 1, -1), first]).astype(np.int32),
             np.empty(states, rows.dtype),
             np.empty(states, rows.dtype),
-            np.empty((states, 3), np.int64),
-            np.empty((states, 4), np.int64),
+            np.empty((states, 5), np.int32),
+            np.empty((states, 4), np.int32),
             np.empty(_BINS, np.int64),
-            np.empty(states, rows.dtype),
-            np.empty(states, np.int32),
-            np.empty((max(min(_TOKENS, 2 * states * (len(rows) + 2)), 4 * states), 2), np.int64),
+            np.empty(room, rows.dtype),
+            np.empty(room, np.int32),
+            np.empty((room, 2), np.int32),
+            np.empty((max(min(_TOKENS, 2 * states * (len(rows) + 2)), 4 * states), 2), np.int32),
             np.zeros(5, np.int64),
         )
         while True:
             sweep(algebra, arcs, self.start, rows, beam, states if most is None else most, at)
             if at.counts[3] > len(rows):
                 break
-            keep_tokens(at, np.empty(len(at.tokens), np.int64))
+            keep_tokens(at, np.empty(len(at.tokens), np.int32))
             if at.counts[2] + 2 * states > len(at.tokens) // 2:
+                if len(at.tokens) > _MOST_TOKENS:
+                    expected = "fewer of them, a beam, or fewer states kept"
+                    raise InvalidInput("frames", found=f"over {len(at.tokens):,} ways", expected=expected)
                 at = at._replace(tokens=np.concatenate([at.tokens, np.empty_like(at.tokens)]))
         order = np.argsort(at.before[: at.counts[0], _STATE])
         last, values = at.before[order], at.old[order]

@@ -207,7 +207,7 @@ def encode_column(
         any_wrong = True
     else:
         symbols = raw.copy()
-        any_wrong = encode_letters(symbols, code.copy(), invalid)
+        any_wrong = encode_letters(symbols, code.copy(), invalid) > 0
     start, length = starts[:-1], np.diff(starts)
     status = np.zeros(length.size, np.uint8)
     if any_wrong:
@@ -217,12 +217,15 @@ def encode_column(
 
 
 @kernel
-def encode_letters(letters: Any, code: Any, invalid: int) -> bool:
-    """Put the code (256,) of each letter (n,) in its place; whether any code is invalid."""
-    found = False
+def encode_letters(letters: Any, code: Any, invalid: int) -> int:
+    """Put the code (256,) of each letter (n,) in its place; how many codes are invalid.
+
+    Of a truth value as result only Numba could call it, and importing that takes longer than many a run.
+    """
+    found = 0
     for i in range(letters.size):
         letters[i] = code[letters[i]]
-        found |= letters[i] == invalid
+        found += letters[i] == invalid
     return found
 
 

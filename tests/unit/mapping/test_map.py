@@ -88,7 +88,7 @@ def check(reads, contigs, errors, *, edits=True, index=None):
     return hits
 
 
-@pytest.mark.parametrize("edits", [True, False])
+@pytest.mark.parametrize("edits", often(1, [True, False]))
 @pytest.mark.parametrize("errors", often(1, [3, 0, 1, 5]))
 def test_all_loci_of_reads_from_everywhere(errors, edits):
     rng = np.random.default_rng(10 * errors + edits)
@@ -276,6 +276,7 @@ def many_exact():
     return reads, contigs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("u", often(1, [4, 9, 13]))
 def test_reads_without_errors_take_a_shorter_way(many_exact, u, monkeypatch):
     """It gives what the way of all reads gives, in the same order, and brute force."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from plait.devices.target import Problem, Target, interpreted, over_threads
 from plait.dp.bitparallel.edits import (
+    AHEAD,
     LETTER_BITS,
     PLANES,
     EditBatch,
@@ -38,7 +39,6 @@ from plait.lang.lanes import (
     select,
     splat,
     store,
-    widen,
     width_of,
 )
 
@@ -47,9 +47,11 @@ KEPT_SIZES: Final = (1 << 10, 1 << 12, 1 << 14)
 _MOST_IDLE: Final = 8
 #: Words of choices of pairs side by side, two in each lane for 64 cells.
 _MOST_WORDS: Final = 1 << 17
-#: Blocks of rows of pairs side by side that are not worth a limit, and columns after which it is looked at.
-_UNLIMITED: Final = 4
+#: Blocks of rows of pairs side by side that are not worth a limit, and columns after which it is looked at;
+#: columns after which blocks that are near are looked for.
+_UNLIMITED: Final = 2
 _LOOK: Final = 1024
+_NEAR: Final = 32
 #: More than any distance.
 _FAR: Final = 1 << 40
 
@@ -71,12 +73,12 @@ class GroupWords(NamedTuple):
 class GroupMemory(NamedTuple):
     """Memory of one thread for pairs side by side, a lane each, which all end in the last row and column.
 
-    `planes` int64 (blocks * `PLANES`, lanes): words of the rows, see `fill_word`. `letters` int8 (columns,
-    lanes) are codes. `state` int64 (2 * blocks, lanes): steps down and up of the rows; `counts` int64
-    (blocks, lanes): rows that begin with a step down. `lanes` int64 (4, lanes): where the columns begin, the
-    distance below the last column, the least one below any, and the column of that. `pairs` int64 (lanes,)
-    are numbers of pairs. `offsets` int64 (columns,): where columns would begin in `bits` if all blocks were
-    there; the others are as in `EditMemory`.
+    `planes` int64 (blocks * `PLANES`, lanes): words of the rows, see `fill_word`; `letters` int64 (words of
+    columns * `PLANES`, lanes): the same of the columns. `state` int64 (2 * blocks, lanes): steps down and up
+    of the rows; `counts` int64 (blocks, lanes): rows that begin with a step down. `lanes` int64 (5, lanes):
+    where the columns begin, the distance below the last column, the least one below any, the column of that,
+    and memory. `pairs` int64 (lanes,) are numbers of pairs. `offsets` int64 (columns,): where columns would
+    begin in `bits` if all blocks were there; the others are as in `EditMemory`.
     """
 
     planes: Any
@@ -96,18 +98,18 @@ class GroupMemory(NamedTuple):
 def _fill_group(task: Any, memory: Any, blocks: int, columns: int) -> None:
     for lane in range(memory.pairs.size):
         k = memory.pairs[lane]
-        query = task.query[task.query_starts[k] : task.query_starts[k + 1]]
-        target = task.target[task.target_starts[k] : task.target_starts[k + 1]]
+        place, rows = task.query_starts[k], task.query_starts[k + 1] - task.query_starts[k]
+        goal, size = task.target_starts[k], task.target_starts[k + 1] - task.target_starts[k]
+        how = task.bits, bool(task.free.target_start)
         for b in range(blocks):
-            first = 64 * (b - blocks) + query.size
-            fill_word(memory.planes, b * PLANES, lane, query, first, task.bits, bool(task.free.target_start))
+            first = 64 * (b - blocks) + rows
+            fill_word(memory.planes, b * PLANES, lane, task.query, place, first, how)
             memory.counts[b, lane] = 0 if task.free.query_start else 64 - min(max(-first, 0), 64)
-        start = columns - target.size
-        memory.lanes[0, lane] = start
-        for j in range(start):
-            memory.letters[j, lane] = 0
-        for j in range(target.size):
-            memory.letters[start + j, lane] = target[j]
+        memory.lanes[0, lane] = columns - size
+        words = (columns - 1) // 64 + 1
+        for w in range(words):
+            first = 64 * (w - words) + size
+            fill_word(memory.letters, w * PLANES, lane, task.target, goal, first, how)
 
 
 @shared
@@ -146,30 +148,47 @@ def _begin_lanes(lanes: Any, task: Any, memory: Any, blocks: Any, j: int, found:
 
 
 @shared
-def _visit_column(
+def _apart(lanes: Any, p: Any, task: Any, memory: Any, b: int, letters: Any, known: int) -> Any:
+    """Where letters of a block are others; from the block `known` on all rows exist."""
+    base = b * PLANES
+    apart = differ(task.kind, lanes, memory.planes, base, letters)
+    if b < known:
+        apart = apart | (load(lanes, memory.planes, base + LETTER_BITS, 0) ^ p.full)
+        apart = apart & (load(lanes, memory.planes, base + LETTER_BITS + 1, 0) ^ p.full)
+    return apart
+
+
+@shared
+def _visit_columns(
     lanes: Any, p: Any, task: Any, memory: Any, letters: Any, blocks: Any, keep: bool, used: int
 ) -> Any:
-    """The blocks of a column, from the first to before the last; the step to the right below them.
+    """The blocks of a column, or with a third of `letters` of two, which do not wait for each other.
 
-    From the third of `blocks` on all rows exist.
+    From the first of `blocks` to before the last; from the third on all rows exist. Returns the steps to the
+    right below them.
     """
-    more = p.full if blocks[0] > 0 or not task.free.target_start else p.unit - p.unit
     less = p.unit - p.unit
+    more = p.full if blocks[0] > 0 or not task.free.target_start else less
+    next_more, next_less = more, less
+    one, other, two = letters
+    beside = 2 * (blocks[1] - blocks[0])
     for b in range(blocks[0], blocks[1]):
-        base = b * PLANES
-        same = differ(task.kind, lanes, memory.planes, base, letters) ^ p.full
-        if b < blocks[2]:
-            same = same & load(lanes, memory.planes, base + LETTER_BITS, 0)
-            same = same | load(lanes, memory.planes, base + LETTER_BITS + 1, 0)
         up, down = load(lanes, memory.state, 2 * b, 0), load(lanes, memory.state, 2 * b + 1, 0)
-        up, down, more, less, diagonal, right = column(p, up, down, same, more, less)
+        apart = _apart(lanes, p, task, memory, b, one, blocks[2])
+        up, down, more, less, aside, right = column(p, up, down, apart, more, less)
+        if keep:
+            store(lanes, memory.bits, used, 0, aside)
+            store(lanes, memory.bits, used + 1, 0, right)
+        if two:
+            apart = _apart(lanes, p, task, memory, b, other, blocks[2])
+            up, down, next_more, next_less, aside, right = column(p, up, down, apart, next_more, next_less)
+            if keep:
+                store(lanes, memory.bits, used + beside, 0, aside)
+                store(lanes, memory.bits, used + beside + 1, 0, right)
         store(lanes, memory.state, 2 * b, 0, up)
         store(lanes, memory.state, 2 * b + 1, 0, down)
-        if keep:
-            store(lanes, memory.bits, used, 0, diagonal)
-            store(lanes, memory.bits, used + 1, 0, right)
-            used += 2
-    return less - more
+        used += 2
+    return less - more, next_less - next_more
 
 
 @shared
@@ -186,15 +205,45 @@ def _least(memory: Any, lane: int, blocks: Any) -> int:
 
 
 @shared
-def _beyond(memory: Any, blocks: Any, j: int, columns: int, limit: int) -> int:
-    """What the largest distance may come to if one is above the limit in the column at hand, else 0."""
-    worst = 0
+def _again(memory: Any, blocks: Any, near: Any, j: int, size: Any, limit: int) -> int:
+    """What the largest distance may come to if the limit is seen not to hold before column j, else 0.
+
+    Where no lane has a block within the limit, all are far.
+    """
+    none, columns = near[0] >= near[1], size[1]
+    if not none and (limit >= size[3] or j % _LOOK or j >= columns - _LOOK):
+        return 0
+    likely = 0
     for lane in range(memory.pairs.size):
-        begun = j + 1 - memory.lanes[0, lane]
-        least = _least(memory, lane, blocks) if begun > 0 else 0
-        if least > limit:
-            worst = max(worst, least * (columns - memory.lanes[0, lane]) // begun * 17 // 16)
-    return worst
+        start = memory.lanes[0, lane]
+        likely = max(likely, _least(memory, lane, blocks) * (columns - start) // (j - start))
+        memory.lanes[1, lane] = _FAR if none else memory.lanes[1, lane]
+    return max(likely * 17 // 16, 1) if none or likely * 15 // 16 > limit else 0
+
+
+@shared
+def _blocks_near(lanes: Any, memory: Any, blocks: Any, j: int, size: Any, limit: int) -> Any:
+    """First block, and that behind the last, for the columns from j on until the next look.
+
+    Others hold no cell of which the distance and the diagonals that are left to the end come within the limit
+    (Ukkonen, Inf Control 64:100, 1985), given that no others than `blocks` did so far.
+    """
+    first, last = blocks[1], blocks[1]
+    store(lanes, memory.lanes, 4, 0, load(lanes, memory.lanes, 1, 0))
+    for b in range(blocks[1] - 1, blocks[0] - 1, -1):
+        least = memory.lanes[4, 0]
+        for lane in range(width_of(lanes)):
+            below = memory.lanes[4, lane]
+            least = min(least, below)
+            steps = population(memory.state[2 * b, lane]) - population(memory.state[2 * b + 1, lane])
+            memory.lanes[4, lane] = below - steps
+        beyond = size[1] - j - 64 * (size[0] - 1 - b)
+        if least - beyond <= limit:
+            first = b
+        # In a row the distance falls by one a column at the most, and so does what is left.
+        if b == blocks[1] - 1 and least + beyond <= limit + 2 * _NEAR:
+            last = min(last + 1, size[0])
+    return first, last
 
 
 @shared
@@ -223,7 +272,7 @@ def _lowest(memory: Any) -> int:
 def _blocks_within(lanes: Any, task: Any, memory: Any, reached: int, fewest: int, most: int, cut: int) -> Any:
     """Leave blocks, but for the fewest, in which all distances are above `cut`.
 
-    Returns how many there are, and how many of `most` the next column has.
+    Returns how many there are, and how many of `most` the next two columns have.
     """
     fewest = min(fewest, most)
     below = _lowest(memory)
@@ -237,7 +286,18 @@ def _blocks_within(lanes: Any, task: Any, memory: Any, reached: int, fewest: int
         store(lanes, memory.state, up, 0, begun)
         store(lanes, memory.state, down, 0, begun - begun)
         below = _lowest(memory)
-    return reached, min(most, max(fewest, reached + 1 if below <= cut else reached))
+    return reached, min(most, max(fewest, reached + 1 if below <= cut + 1 else reached))
+
+
+@shared
+def _step_right(lanes: Any, step: Any, j: int, counts: bool, found: Any) -> Any:
+    """What is known of all lanes, see `_sweep_group`, after the step of column j, which may not count."""
+    value, least, where = found
+    value = value + step
+    if counts:
+        better = greater(least, value)
+        least, where = select(better, value, least), select(better, splat(lanes, j), where)
+    return value, least, where
 
 
 @shared
@@ -246,52 +306,56 @@ def _sweep_group(
 ) -> int:
     """Visit the diagonals of a band, column by column; ``memory.lanes`` gets what is found.
 
-    `size` is blocks, columns, and the block from which on all rows exist; `band` lowest and highest diagonal.
-    Returns 0, or a larger limit if the one that is given, and not 0, is passed on the way. Where both ends of
-    the targets are free, blocks are left in which all distances are above `cut`, unless that is less than 0
-    (Ukkonen, J Algorithms 6:132, 1985); what is found is true up to it, and else larger.
+    `size` is blocks, columns, the block from which on all rows exist, and the largest limit; `band` lowest
+    and highest diagonal. Of fixed ends, only blocks near enough to them are visited; returns 0, or a larger
+    limit if the one that is given is seen not to hold. Where both ends of the targets are free, blocks are
+    left in which all distances are above `cut` (Ukkonen, J Algorithms 6:132, 1985). What is found is true up
+    to either limit, and else larger; -1 is none.
     """
     p = EditColumns(splat(lanes, 1), splat(lanes, 63), splat(lanes, -1))
-    zero = p.unit - p.unit
     latest = _begin_blocks(lanes, task, memory, size[0])
-    far = splat(lanes, _FAR)
     # A pair that has not begun lets blocks neither be left nor come.
-    value = far if cut >= 0 else zero
-    least, where = zero, zero
-    store(lanes, memory.lanes, 1, 0, value)
-    reached, used = 0, 0
-    for j in range(size[1]):
-        blocks = (max(0, (j - band[1]) // 64), min(size[0], (j - band[0]) // 64 + 1), size[2])
+    found = splat(lanes, _FAR if cut >= 0 else 0), p.unit, p.unit
+    store(lanes, memory.lanes, 1, 0, found[0])
+    reached, first, used, j = 0, 0, 0, 0
+    near = (0, size[0])
+    # The last column has the highest bit of a word.
+    ahead = -size[1] % 64
+    while j < size[1]:
+        two = j > latest and j % 2 == 0 and j + 1 < size[1]
         if cut >= 0:
             # Where pairs begin, all rows that are within.
             fewest = size[2] + cut // 64 + 1 if j <= latest else 1
             reached, coming = _blocks_within(lanes, task, memory, reached, fewest, size[0], cut)
-            value = load(lanes, memory.lanes, 1, 0)
-            blocks = (0, coming, size[2])
-        while reached < blocks[1]:
-            value = value + load(lanes, memory.counts, reached, 0)
+        else:
+            if limit >= 0 and j > latest and j % _NEAR == 0:
+                near = _blocks_near(lanes, memory, (first, reached), j, size, limit)
+                again = _again(memory, (first, reached), near, j, size, limit)
+                if again:
+                    return again
+            first = max(near[0], (j - band[1]) // 64)
+            coming = max(first + 1, min(near[1], (j + int(two) - band[0]) // 64 + 1))
+        found = load(lanes, memory.lanes, 1, 0), found[1], found[2]
+        while reached < coming:
+            found = found[0] + load(lanes, memory.counts, reached, 0), found[1], found[2]
             reached += 1
+        blocks, counts = (first, coming, size[2]), reached == size[0]
         if j <= latest:
-            found = value, least, where
-            value, least, where = _begin_lanes(lanes, task, memory, (reached, size[0]), j, found)
-        if keep:
-            memory.offsets[j] = used - 2 * blocks[0]
-        letters = spread(task.kind, p, widen(zero, load(lanes, memory.letters, j, 0)))
-        value = value + _visit_column(lanes, p, task, memory, letters, blocks, keep, used)
-        used += 2 * (blocks[1] - blocks[0])
-        last = value if reached == size[0] or cut < 0 else far
-        better = greater(least, last)
-        least = select(better, last, least)
-        where = select(better, splat(lanes, j), where)
-        store(lanes, memory.lanes, 1, 0, value)
-        if limit and j % _LOOK == _LOOK - 1 and j < size[1] - _LOOK:
-            worst = _beyond(memory, blocks, j, size[1], limit)
-            if worst:
-                return worst
-    if cut >= 0 and reached < size[0]:
-        store(lanes, memory.lanes, 1, 0, far)
-    store(lanes, memory.lanes, 2, 0, least)
-    store(lanes, memory.lanes, 3, 0, where)
+            found = _begin_lanes(lanes, task, memory, (reached, size[0]), j, found)
+        one = spread(task.kind, lanes, p, memory.letters, j + ahead)
+        other = spread(task.kind, lanes, p, memory.letters, j + ahead + 1) if two else one
+        steps = _visit_columns(lanes, p, task, memory, (one, other, two), blocks, keep, used)
+        for k in range(2 if two else 1):
+            if keep:
+                memory.offsets[j] = used - 2 * first
+            found = _step_right(lanes, steps[k], j, counts, found)
+            used += 2 * (coming - first)
+            j += 1
+        store(lanes, memory.lanes, 1, 0, found[0])
+    if reached < size[0]:
+        store(lanes, memory.lanes, 1, 0, splat(lanes, _FAR))
+    store(lanes, memory.lanes, 2, 0, found[1])
+    store(lanes, memory.lanes, 3, 0, found[2])
     return 0
 
 
@@ -353,25 +417,27 @@ def _find_group(lanes: Any, task: Any, memory: Any, keep: bool) -> Any:
         apart, most = max(apart, abs(n - m)), max(most, min(task.limits[k], m + n))
     free = task.free
     blocks = (rows - 1) // 64 + 1
-    size = (blocks, columns, blocks - fewest // 64)
-    _fill_group(task, memory, size[0], columns)
+    _fill_group(task, memory, blocks, columns)
     loose = free.query_start or free.target_start or free.query_end or free.target_end
     within = free.target_start and free.target_end and not (free.query_start or free.query_end or keep)
-    within = within and size[0] > _UNLIMITED
+    within = within and blocks > _UNLIMITED
     if within:
         most, apart = min(most, rows), max(rows // 16 - 64, 0)
     most = max(most, apart)
-    limit = min(apart + 64, most) if within or not (loose or size[0] <= _UNLIMITED) else most
+    limited = not (loose or blocks <= _UNLIMITED)
+    size = (blocks, columns, blocks - fewest // 64, most)
+    limit = min(apart + min(64, rows // 5), most) if within or limited else most
     again = 1
     while again:
         band = _band_of(task, memory, size, limit)
-        passed = 0 if within or limit >= most else limit
-        again = _sweep_group(lanes, task, memory, size, band, passed, limit if within else -1, keep)
+        near, cut = (-1, limit) if within else (limit, -1) if limited else (-1, -1)
+        again = _sweep_group(lanes, task, memory, size, band, near, cut, keep)
         for lane in range(memory.pairs.size):
-            if limit < most and memory.lanes[2 if within else 1, lane] > limit:
-                again = max(again, most if within else 2 * limit)
-        if again:
-            limit = min(max(again, limit + 64), most)
+            if not again and memory.lanes[2 if within else 1, lane] > limit:
+                again = most if within else 2 * limit
+        if limit >= most:
+            again = 0
+        limit = min(max(again, limit + 64), most)
     return size
 
 
@@ -404,10 +470,10 @@ def _group_memory(width: int, rows: int, columns: int, words: int) -> GroupMemor
     blocks = (rows - 1) // 64 + 1
     return GroupMemory(
         lane_rows(blocks * PLANES, width, np.int64),
-        np.zeros((columns, width), np.int8),
+        lane_rows(((columns - 1) // 64 + 1) * PLANES, width, np.int64),
         lane_rows(2 * blocks, width, np.int64),
         lane_rows(blocks, width, np.int64),
-        lane_rows(4, width, np.int64),
+        lane_rows(5, width, np.int64),
         np.zeros(width, np.int64),
         np.zeros(columns, np.int64),
         lane_rows(words, width, np.int64),
@@ -436,11 +502,12 @@ class OneEdit:
 
     def __init__(self, call: Callable[..., Any], batch: EditBatch, size: int) -> None:
         lanes, one, (task, keep) = host_lanes(), np.zeros(1, np.int64), batch
-        self.codes = np.zeros(size, np.uint8), np.zeros(size, np.uint8)
+        padded = np.zeros((2, 1, AHEAD + size), np.uint8)
+        self.codes = padded[0, 0, AHEAD:], padded[1, 0, AHEAD:]
         self._starts, self._limits = np.zeros((2, 2), np.int64), one.copy()
         runs = np.empty((2 * size + 2 if keep else 0, 2), np.int64)
         self.found = PairResults(one.copy(), np.zeros((1, 4), np.int64), runs, one.copy())
-        sides = self.codes[0], self._starts[0], self.codes[1], self._starts[1]
+        sides = padded[0], self._starts[0], padded[1], self._starts[1]
         own = read_only(EditPairs(*sides, self._limits, *task[5:]))
         memory = edit_memory(lanes.width, size, size, task.bits, keep)
         self._call = bound(call, lanes, own, one, 0, 1, keep, memory, self.found)
@@ -460,7 +527,7 @@ _IDLE: Final[dict[Any, list[OneEdit]]] = {}
 def _run_one(call: Callable[..., Any], batch: EditBatch) -> PairResults | None:
     """The only pair of a batch in memory that is kept; None if it is too long."""
     task, keep = batch
-    longest = max(task.query.size, task.target.size)
+    longest = max(task.query.size, task.target.size) - AHEAD
     size = next((size for size in KEPT_SIZES if size >= longest), None)
     if size is None:
         return None
@@ -471,7 +538,7 @@ def _run_one(call: Callable[..., Any], batch: EditBatch) -> PairResults | None:
         own = idle.pop()
     except IndexError:
         own = OneEdit(call, batch, size)
-    used = own.find(task.query, task.target, task.limits[0])
+    used = own.find(task.query[0, AHEAD:], task.target[0, AHEAD:], task.limits[0])
     scores, ends, runs, counts = own.found
     found = PairResults(scores.copy(), ends.copy(), runs[:used].copy(), counts.copy())
     idle.append(own)

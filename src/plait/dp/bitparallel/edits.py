@@ -23,11 +23,13 @@ from plait.lang.compile import by_type, kernel, shared
 from plait.lang.lanes import (
     OneLane,
     SixteenLanes,
+    SixtyFourLanes,
     ThirtyTwoLanes,
     equal,
     host_lanes,
     last_lane,
     load,
+    mask_bits,
     population,
     select,
     shift_in,
@@ -42,6 +44,8 @@ LETTER_BITS: Final = 5
 MOST_LETTERS: Final = 1 << LETTER_BITS
 #: Rows of ``planes`` of a stripe: those of the letters' bits, the rows that exist, those that always match.
 PLANES: Final = LETTER_BITS + 2
+#: Codes that stand before the first query: 64 rows are looked at together.
+AHEAD: Final = 64
 #: Distance that is tried first.
 _FIRST_LIMIT: Final = 128
 #: Most words that slide, and most of those of choices that are kept of them, twice.
@@ -59,7 +63,7 @@ class EditScale(NamedTuple):
 
 
 #: Codes that are numbered together.
-_NUMBERED: Final = 1 << 12
+_NUMBERED: Final = 1 << 14
 
 
 @shared
@@ -105,9 +109,12 @@ def number_codes(codes: Any, place: Any, count: int, numbers: Any) -> int:
 def _numbered(
     *sequences: NDArray[np.uint8], interpreted: bool
 ) -> tuple[list[NDArray[np.uint8]], NDArray[np.int16], int]:
-    """Sequences in numbers of their codes from 0 on, the number of each code, and how many there are."""
+    """Sequences in numbers of their codes from 0 on, the number of each code, and how many there are.
+
+    There is room for `AHEAD` codes before each.
+    """
     place, count = np.full(256, -1, np.int16), 0
-    numbers = [np.empty(codes.size, np.uint8) for codes in sequences]
+    numbers = [np.empty(AHEAD + codes.size, np.uint8)[AHEAD:] for codes in sequences]
     for codes, own in zip(sequences, numbers, strict=True):
         count = int((number_codes if interpreted else number_kernel)(codes, place, count, own))
     return numbers, place, count
@@ -158,6 +165,7 @@ def _scale_of(task: PairList, own: NDArray[np.int64], other: NDArray[np.int64]) 
 class EditPairs(NamedTuple):
     """Pairs: codes below `MOST_LETTERS`, uint8, one after the other, and where each begins, int64 (n + 1,).
 
+    Codes of a side are (1, codes), behind `AHEAD` others, from which they are counted.
     `limits` int64 (n,) are distances above which a pair is left; `free` says what may be left out; `kind` is
     `TwoBits` or `FiveBits`, and `bits` are as many.
     """
@@ -181,8 +189,8 @@ class EditMemory(NamedTuple):
     behind the last column, two rows for each lane. `across` int8 (stripes + 1, columns + lanes): steps to the
     right above the columns of stripes. `spans` int64 (stripes + 1, 3): first column of a stripe, the one
     behind its last, and the distance above and left of its first cell. `edge` int8 (columns + lanes,) is the
-    lower edge of the stripe at hand. `bits` int64 (2 * steps, lanes): where the diagonal is best, and steps
-    to the right. `slide` int64 (4 + `PLANES`, enough) is what lanes that slide hold, `reverse` int8
+    lower edge of the stripe at hand. `bits` int64 (2 * steps, lanes): where the diagonal is not best, and
+    steps to the right. `slide` int64 (4 + `PLANES`, enough) is what lanes that slide hold, `reverse` int8
     (bits, columns + 2 * `_SLIDING`) has `letters`, the last first, behind as many others, and `kept` int64
     (2, enough) is the same as `bits`. The others are as in `plait.dp.pairs.lists.PairMemory`.
     """
@@ -203,32 +211,35 @@ class EditMemory(NamedTuple):
 
 
 class EditPair(NamedTuple):
-    """A pair at hand: codes, what may be left out, and how letters are told apart."""
+    """A pair at hand: codes, what may be left out, and how letters are told apart.
+
+    `query` are those of all queries, see `fill_word`, from `place` on so many `rows`.
+    """
 
     query: Any
+    place: Any
+    rows: Any
     target: Any
     free: Any
     kind: Any
 
 
 @shared
-def fill_word(planes: Any, base: int, lane: int, query: Any, first: int, bits: int, match: bool) -> None:
+def fill_word(planes: Any, base: int, lane: int, query: Any, place: int, first: int, how: Any) -> None:
     """Bits of the letters of the rows `first` to ``first + 63``, which may lie above those of the query.
 
-    `planes` gets, from row `base` on in a lane: a word for each bit, the rows that exist, and those that
-    match all letters: with `match` those that do not exist.
+    `query` are all codes behind `AHEAD` others, (1, codes), of which row 0 is at `place`. `planes` gets, from
+    row `base` on in a lane: a word for each bit, the rows that exist, and those that match all letters.
+    `how` is the number of bits, and whether rows that do not exist match.
     """
-    missing = min(max(-first, 0), 64)
-    own = query[max(first, 0) : max(first + 64, 0)]
-    for b in range(bits):
-        word = 0
-        for r in range(own.size - 1):
-            word |= ((int(own[r]) >> b) & 1) << r
-        if own.size > 0:
-            # The highest bit is the sign.
-            word -= ((int(own[own.size - 1]) >> b) & 1) << (own.size - 1)
-        planes[base + b, lane] = word << min(missing, 63)
-    rows = -1 << missing if missing < 64 else 0
+    bits, match = how
+    rows = -1 << max(-first, 0) if first > -64 else 0
+    if rows != 0:
+        octets = SixtyFourLanes(64)
+        own = load(octets, query, 0, AHEAD + place + first)
+        for b in range(bits):
+            bit = splat(octets, np.uint8(1 << b))
+            planes[base + b, lane] = mask_bits(equal(own & bit, bit)) & rows
     planes[base + LETTER_BITS, lane] = rows
     planes[base + LETTER_BITS + 1, lane] = -1 - rows if match else 0
 
@@ -241,9 +252,10 @@ class TwoBits(NamedTuple):
         return zero, zero
 
     @staticmethod
-    def spread(kind: TwoBits, p: Any, codes: Any) -> Any:
-        zero = p.unit - p.unit
-        return zero - (codes & p.unit), zero - ((codes >> p.unit) & p.unit)
+    def spread(kind: TwoBits, lanes: Any, p: Any, planes: Any, at: int) -> Any:
+        base, left = at // 64 * PLANES, splat(lanes, 63 - at % 64)
+        one, two = load(lanes, planes, base, 0), load(lanes, planes, base + 1, 0)
+        return (one << left) >> p.last, (two << left) >> p.last
 
     @staticmethod
     def letters_at(kind: TwoBits, lanes: Any, like: Any, rows: Any, at: int) -> Any:
@@ -271,13 +283,13 @@ class FiveBits(NamedTuple):
         return zero, zero, zero, zero, zero
 
     @staticmethod
-    def spread(kind: FiveBits, p: Any, codes: Any) -> Any:
-        two = p.unit + p.unit
-        high = codes >> two
+    def spread(kind: FiveBits, lanes: Any, p: Any, planes: Any, at: int) -> Any:
+        base, left = at // 64 * PLANES, splat(lanes, 63 - at % 64)
         return (
-            *spread(TwoBits(), p, codes),
-            *spread(TwoBits(), p, high),
-            (p.unit - p.unit) - (high >> two),
+            *spread(TwoBits(), lanes, p, planes, at),
+            (load(lanes, planes, base + 2, 0) << left) >> p.last,
+            (load(lanes, planes, base + 3, 0) << left) >> p.last,
+            (load(lanes, planes, base + 4, 0) << left) >> p.last,
         )
 
     @staticmethod
@@ -313,8 +325,8 @@ def none(kind: Any, zero: Any) -> Any:
 
 
 @by_type
-def spread(kind: Any, p: Any, codes: Any) -> Any:
-    """The letters of the lanes, of which `codes` are given; `p` are `EditColumns`."""
+def spread(kind: Any, lanes: Any, p: Any, planes: Any, at: int) -> Any:
+    """The letters of the lanes at a place of `planes`, see `fill_word`; `p` are `EditColumns`."""
 
 
 @by_type
@@ -349,8 +361,8 @@ def _sweep_stripe(lanes: Any, pair: Any, memory: Any, stripe: int, first: int, l
     zero = p.unit - p.unit
     state, bits = memory.state, memory.bits
     base = stripe * PLANES
-    inside = load(lanes, memory.planes, base + LETTER_BITS, 0)
-    always = load(lanes, memory.planes, base + LETTER_BITS + 1, 0)
+    missing = load(lanes, memory.planes, base + LETTER_BITS, 0) ^ p.full
+    others = load(lanes, memory.planes, base + LETTER_BITS + 1, 0) ^ p.full
     begin = load(lanes, state, 0, 0)
     up, down, more, less, letters = begin, zero, zero, zero, none(kind, zero)
     columns = last - first
@@ -364,10 +376,10 @@ def _sweep_stripe(lanes: Any, pair: Any, memory: Any, stripe: int, first: int, l
             begun = equal(load(lanes, state, 1, 0), splat(lanes, t))
             up = select(begun, begin, up)
             down = select(begun, zero, down)
-        same = (differ(kind, lanes, memory.planes, base, letters) ^ p.full) & inside | always
-        up, down, more, less, diagonal, right = column(p, up, down, same, more, less)
+        apart = (differ(kind, lanes, memory.planes, base, letters) | missing) & others
+        up, down, more, less, aside, right = column(p, up, down, apart, more, less)
         if keep:
-            store(lanes, bits, 2 * t, 0, diagonal)
+            store(lanes, bits, 2 * t, 0, aside)
             store(lanes, bits, 2 * t + 1, 0, right)
         memory.edge[t] = last_lane(less - more)
         if t >= columns - 1:
@@ -391,17 +403,25 @@ def diagonals(free: Any, rows: int, columns: int, limit: int) -> Any:
 
 
 @shared
-def _enter(lanes: Any, pair: Any, memory: Any, stripe: int, above: int, low: int, high: int) -> bool:
-    """Set the columns of a stripe, the steps above them, and the distance before them; whether it has any."""
+def _enter(lanes: Any, pair: Any, memory: Any, stripe: int, above: int, band: Any) -> bool:
+    """Set the columns of a stripe, the steps above them, and the distance before them; whether it has any.
+
+    `band` is the lowest and the highest diagonal, and the first stripe that has columns.
+    """
     height = 64 * width_of(lanes)
     columns = pair.target.size
     row = stripe * height - above
-    first = max(0, row + low)
-    last = min(columns, row + height + high)
+    first = max(0, row + band[0])
+    last = min(columns, row + height + band[1])
     if first >= last:
         return False
     spans, steps = memory.spans, memory.across[stripe]
-    if stripe == 0:
+    if stripe == band[2] > 0:
+        # The rows above are left out.
+        corner = first
+        for c in range(first, last):
+            steps[c - first] = 1
+    elif stripe == 0:
         corner = 0 if pair.free.target_start else first
         for c in range(first, last):
             steps[c - first] = 0 if pair.free.target_start else 1
@@ -433,7 +453,7 @@ def _begin_rows(lanes: Any, pair: Any, memory: Any, stripe: int, first: int) -> 
 def _leave(lanes: Any, pair: Any, memory: Any, stripe: int, above: int, best: Any) -> int:
     """Take what a stripe has of the last column or row; returns the least distance that an alignment has."""
     width = width_of(lanes)
-    rows, columns = pair.query.size, pair.target.size
+    rows, columns = pair.rows, pair.target.size
     spans, free = memory.spans, pair.free
     first, last, corner = spans[stripe, 0], spans[stripe, 1], spans[stripe, 2]
     row = stripe * 64 * width - above
@@ -467,7 +487,7 @@ def _within(lanes: Any, pair: Any, memory: Any, stripes: int, limit: int, keep: 
 
     Returns 0, or a larger limit to try; ``memory.best`` is minus the distance, and where the alignment ends.
     """
-    rows, columns = pair.query.size, pair.target.size
+    rows, columns = pair.rows, pair.target.size
     height = 64 * width_of(lanes)
     above = stripes * height - rows
     low, high = diagonals(pair.free, rows, columns, limit)
@@ -479,9 +499,14 @@ def _within(lanes: Any, pair: Any, memory: Any, stripes: int, limit: int, keep: 
         offer(best, 0 if free.target_start else -columns, -1, columns - 1)
     if free.target_end:
         offer(best, 0 if free.query_start else -rows, rows - 1, -1)
+    begin = 0
     for stripe in range(stripes):
-        if not _enter(lanes, pair, memory, stripe, above, low, high):
-            return 2 * limit + 1
+        if not _enter(lanes, pair, memory, stripe, above, (low, high, begin)):
+            if stripe == begin and free.query_start:
+                begin += 1
+            elif not free.query_end:
+                return 2 * limit + 1
+            continue
         first = memory.spans[stripe, 0]
         _begin_rows(lanes, pair, memory, stripe, first)
         _sweep_stripe(lanes, pair, memory, stripe, first, memory.spans[stripe, 1], keep)
@@ -507,7 +532,7 @@ class StripeWords(NamedTuple):
 
 @by_type
 def word_of(place: Any, row: Any, column: Any) -> Any:
-    """Row and lane of the word with whether the diagonal is best in a cell; the next row has the steps."""
+    """Row and lane of the word with whether the diagonal is not best in a cell; the next has the steps."""
 
 
 @shared
@@ -518,7 +543,7 @@ def walk_words(place: Any, bits: Any, top: int, first: int, cursor: Any, runs: A
     while i >= top and j >= first:
         at, lane = word_of(place, i, j)
         bit = (i - place.row) % 64
-        if (bits[at, lane] >> bit) & 1:
+        if not (bits[at, lane] >> bit) & 1:
             length += 1
             i -= 1
             j -= 1
@@ -551,7 +576,7 @@ def begin_walk(best: Any, cursor: Any) -> None:
 def _trace(lanes: Any, pair: Any, memory: Any, stripes: int, kept: bool) -> None:
     """Walk back from the end, stripe by stripe, each swept again unless its choices are `kept`."""
     height = 64 * width_of(lanes)
-    above = stripes * height - pair.query.size
+    above = stripes * height - pair.rows
     cursor, best, spans = memory.cursor, memory.best, memory.spans
     begin_walk(best, cursor)
     while cursor[0] >= 0 and cursor[1] >= 0:
@@ -591,14 +616,14 @@ def _slide(lanes: Any, pair: Any, memory: Any, steps: Any, head: int, keep: bool
     p = EditColumns(splat(lanes, 1), splat(lanes, 63), splat(lanes, -1))
     up, down = load(lanes, slide, _UP, 0), load(lanes, slide, _DOWN, 0)
     more, less = load(lanes, slide, _MORE, 0), load(lanes, slide, _LESS, 0)
-    inside = load(lanes, slide, _PLANES + LETTER_BITS, 0)
+    missing = load(lanes, slide, _PLANES + LETTER_BITS, 0) ^ p.full
     for step in range(steps[0], steps[1]):
         letters = letters_at(kind, lanes, up, memory.reverse, _SLIDING + columns - 1 - step + head)
-        same = (differ(kind, lanes, slide, _PLANES, letters) ^ p.full) & inside
+        apart = differ(kind, lanes, slide, _PLANES, letters) | missing
         more, less = shift_in(more, -1), shift_in(less, 0)
-        up, down, more, less, diagonal, right = column(p, up, down, same, more, less)
+        up, down, more, less, aside, right = column(p, up, down, apart, more, less)
         if keep:
-            store(lanes, memory.kept, 0, width * step, diagonal)
+            store(lanes, memory.kept, 0, width * step, aside)
             store(lanes, memory.kept, 1, width * step, right)
     store(lanes, slide, _UP, 0, up)
     store(lanes, slide, _DOWN, 0, down)
@@ -611,7 +636,7 @@ def _begin_lane(lanes: Any, pair: Any, memory: Any, block: int, first: int) -> N
     """Let the lane behind those that have begun begin with a row, or all slide and the last one begin."""
     slide, width = memory.slide, width_of(lanes)
     lane = min(block, width)
-    fill_word(slide, _PLANES, lane, pair.query, first, memory.letters.shape[0], False)
+    fill_word(slide, _PLANES, lane, pair.query, pair.place, first, (memory.letters.shape[0], False))
     slide[_UP, lane] = slide[_PLANES + LETTER_BITS, lane]
     slide[_DOWN, lane] = slide[_MORE, lane] = slide[_LESS, lane] = 0
     if block >= width:
@@ -656,7 +681,7 @@ def _slide_down(lanes: Any, pair: Any, most: int, keep: bool, memory: Any) -> in
     the alignment is walked along, too.
     """
     width = width_of(lanes)
-    rows, columns, limit = pair.query.size, pair.target.size, min(most, _limit_of(width))
+    rows, columns, limit = pair.rows, pair.target.size, min(most, _limit_of(width))
     blocks = (rows - 1) // 64 + 1
     above = 64 * blocks - rows
     before = above - diagonals(pair.free, rows, columns, _limit_of(width))[0]
@@ -694,7 +719,7 @@ def _slide_down(lanes: Any, pair: Any, most: int, keep: bool, memory: Any) -> in
 @shared
 def _by_sliding(pair: Any, most: int, keep: bool, memory: Any) -> Any:
     """Whether the distance of a pair is known, and it; else a limit to try."""
-    rows, columns, free = pair.query.size, pair.target.size, pair.free
+    rows, columns, free = pair.rows, pair.target.size, pair.free
     found = abs(columns - rows)
     fixed = not (free.query_start or free.query_end or free.target_start or free.target_end)
     words = columns + (rows - 1) // 64
@@ -723,7 +748,7 @@ def _by_sliding(pair: Any, most: int, keep: bool, memory: Any) -> Any:
 def _edit_pair(lanes: Any, pair: Any, most: int, keep: bool, memory: Any) -> int:
     """The distance of a pair that is not empty, -1 if it is above `most`; its alignment with `keep`."""
     width = width_of(lanes)
-    rows, columns = pair.query.size, pair.target.size
+    rows, columns = pair.rows, pair.target.size
     stripes = (rows - 1) // (64 * width) + 1
     known, limit = False, rows + columns
     if stripes > 1:
@@ -733,7 +758,8 @@ def _edit_pair(lanes: Any, pair: Any, most: int, keep: bool, memory: Any) -> int
     bits = memory.letters.shape[0]
     for k in range(stripes * width):
         base, first = k // width * PLANES, 64 * (k - stripes * width) + rows
-        fill_word(memory.planes, base, k % width, pair.query, first, bits, bool(pair.free.target_start))
+        how = bits, bool(pair.free.target_start)
+        fill_word(memory.planes, base, k % width, pair.query, pair.place, first, how)
     _fill_columns(memory.letters, pair.target, bits)
     whole = stripes == 1 and 2 * (columns + width) <= memory.bits.shape[0]
     again = 1
@@ -761,7 +787,8 @@ def edit_pairs(
         k = order[number]
         q0, q1 = task.query_starts[k], task.query_starts[k + 1]
         t0, t1 = task.target_starts[k], task.target_starts[k + 1]
-        pair = EditPair(task.query[q0:q1], task.target[t0:t1], task.free, task.kind)
+        target = task.target[0, AHEAD + t0 : AHEAD + t1]
+        pair = EditPair(task.query, q0, q1 - q0, target, task.free, task.kind)
         distance = _edit_pair(lanes, pair, task.limits[k], keep, memory)
         written += put_pair(k, distance, keep, memory, written, results)
     return written
@@ -800,19 +827,22 @@ def edit_batch(
     task: PairList, keep: bool, limits: NDArray[np.int64] | None = None, *, interpreted: bool = False
 ) -> EditBatch:
     """Pairs of `unit_costs`; `limits` are distances above which a pair is left, (n,)."""
-    query, target, size = task.query, task.target, _most_code(task) + 1
+    sides, size = [task.query, task.target], _most_code(task) + 1
+    padded: list[Any] = []
     if size > 4:
-        numbers, _, present = _numbered(query, target, interpreted=interpreted)
+        numbers, _, present = _numbered(*sides, interpreted=interpreted)
         if present > MOST_LETTERS:
             expected = f"{MOST_LETTERS} at the most"
             raise InvalidInput("texts", found=f"{present} different letters", expected=expected)
         if present <= 4 or size > MOST_LETTERS:
-            (query, target), size = numbers, present
+            padded, size = [own.base for own in numbers], present
     if limits is None:
         limits = np.diff(task.query_starts) + np.diff(task.target_starts)
     how = (TwoBits(), 2) if size <= 4 else (FiveBits(), LETTER_BITS)
+    query, target = padded or [np.concatenate([np.zeros(AHEAD, np.uint8), own]) for own in sides]
+    starts = task.query_starts, task.target_starts
     return EditBatch(
-        EditPairs(query, task.query_starts, target, task.target_starts, limits, task.free, *how), keep
+        EditPairs(query[None], starts[0], target[None], starts[1], limits, task.free, *how), keep
     )
 
 

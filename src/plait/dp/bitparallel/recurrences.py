@@ -177,20 +177,23 @@ class EditColumns(NamedTuple):
     full: Any
 
     @staticmethod
-    def column(p: EditColumns, up: Any, down: Any, same: Any, more: Any, less: Any) -> Any:
-        match = same | (less & p.unit)
-        level = (((match & up) + up) ^ up) | match | down
-        right = down | ((level | up) ^ p.full)
-        left = level & up
+    def column(p: EditColumns, up: Any, down: Any, apart: Any, more: Any, less: Any) -> Any:
+        # Complements are part of the instruction that follows, where there is one for them.
+        mismatch = apart & ((less & p.unit) ^ p.full)
+        error = mismatch & ((((mismatch ^ p.full) & up) + up ^ up) ^ p.full) & (down ^ p.full)
+        right = down | (error & (up ^ p.full))
+        left = up & (error ^ p.full)
         entered = right + right - more
-        up_next = (left + left - less) | ((level | entered) ^ p.full)
-        return up_next, entered & level, right >> p.last, left >> p.last, same | (level ^ p.full), right
+        up_next = (left + left - less) | (error & (entered ^ p.full))
+        down_next = entered & (error ^ p.full)
+        return up_next, down_next, right >> p.last, left >> p.last, apart & (error ^ p.full), right
 
 
 @by_type
 def column(p: Any, up: Any, down: Any, same: Any, more: Any, less: Any) -> Any:
-    """The next column of words, from steps down and up in this one, and where letters are the same.
+    """The next column of words, from steps down and up in this one, and where letters are `apart`.
 
     `more` and `less` are all ones where the distance above the word is one more or one less than a column
-    before. Returns up, down, both at the word's last row, where the diagonal is best, and the steps to right.
+    before. Returns up, down, both at the word's last row, where the diagonal is not best, and the steps to
+    the right.
     """

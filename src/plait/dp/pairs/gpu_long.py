@@ -129,8 +129,8 @@ def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity, wanted: i
 #: Score of residues that do not exist: what goes on from them is less than what it came from.
 _NEVER = -128
 #: Stripes that run at the same time on a multiprocessor, at most, and bytes of its shared memory for them.
-#: Three for each of its four schedulers do more than four or five, which disturb one another. Where wide
-#: scores leave room for fewer than the others, narrow ones are taken.
+#: Three for each of its four schedulers were measured to do more than four or five; why is not known
+#: (design/0004). Where wide scores leave room for fewer than the others, narrow ones are taken.
 _WARPS = 12
 _FEW_WARPS = 10
 _SHARED = 200 << 10

@@ -446,7 +446,7 @@ def shares(rows: NDArray[np.int64], columns: NDArray[np.int64], threads: int) ->
     pairs = rows.size
     cells = np.concatenate([[0], np.cumsum(rows * columns)])
     residues = np.concatenate([[0], np.cumsum(rows + columns)])
-    least = int(cells[-1]) // (4 * threads) + 1
+    least = int(cells[-1]) // (4 * threads if threads > 1 else 1) + 1
     first = 0
     while first < pairs:
         last = int(np.searchsorted(cells, cells[first] + least, "left"))

@@ -241,7 +241,9 @@ def _vocabulary(
     counts = [own.size for own, _ in found]
     words = np.concatenate([np.zeros(0, np.int64), *(own for own, _ in found)])
     places = np.concatenate([np.zeros(0, np.int64), *(own for _, own in found)]) + np.repeat(shifts, counts)
-    entries = np.unique(np.stack([words, np.repeat(frames, counts), places], axis=1), axis=0)
+    entries = np.stack([words, np.repeat(frames, counts), places], axis=1)
+    entries = entries[np.lexsort(entries.T[::-1])]
+    entries = entries[np.diff(entries, axis=0, prepend=-1).any(axis=1)]
     distinct, starts = np.unique(entries[:, 0], return_index=True)
     table = np.zeros((4**size // 32, 2), np.uint32)
     np.bitwise_or.at(table[:, 0], distinct >> 5, np.uint32(1) << (distinct & 31).astype(np.uint32))

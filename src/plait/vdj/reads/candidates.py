@@ -779,7 +779,9 @@ def settled_texts(index: SegmentIndex, number: int, parts: Parts) -> Settled:
     lengths = np.diff(index.words.bounds)[own]
     scores, diagonals = np.zeros((2, count), np.int64)
     found = Settled(scores, diagonals, np.zeros((count, lengths.size), np.bool_))
-    if index.words.plain[own].all() and index.scoring.gap_extend > 1:
+    # A gap takes words away, one less than they have letters: it must cost as much as a mismatch takes.
+    gaps_cost = index.scoring.gap_open >= index.near.size - 1 and index.scoring.gap_extend > 1
+    if index.words.plain[own].all() and gaps_cost:
         scratch, limits = vote_scratch(index, parts.sizes), _limits(index, 0, 0, 0)
         group = own.start, own.stop, int(lengths.max(initial=0))
         settle_kernel(index.near, *parts, group, limits, scratch, found)
