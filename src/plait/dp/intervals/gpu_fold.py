@@ -120,7 +120,7 @@ def _in_pieces(
     while first < sizes.size:
         # The last one of a piece needs most, and all of them are given as much.
         together = needs[first:] * np.arange(1, sizes.size - first + 1)
-        # Nothing goes on while the first one is laid out; the next ones are while those before are worked out.
+        # Nothing goes on while the first one is laid out, and each next one while that before is worked out.
         room = most >> max(0, 2 - len(pieces) // len(target.devices))
         end = first + max(1, int(np.searchsorted(together, room, "right")))
         # No block has a sequence more than others.
