@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from itertools import chain, cycle, pairwise
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -30,7 +31,7 @@ _WARPS, _LONG_WARPS = 4, 16
 #: ways back of the piece before need not wait until others have begun.
 _BLOCKS: Final = 6
 #: Bytes of the tables of sequences that are worked on together, and the share of a device's memory at most.
-_PIECE_BYTES, _SHARE = 1 << 31, 16
+_PIECE_BYTES, _SHARE = 1 << 32, 16
 #: One sequence at a time: blocks that wait for each other must all be under way.
 _ALL_BLOCKS: Final = threading.Lock()
 #: While one piece is worked out, the next one is laid out, and then the last one taken apart. By one thread:
@@ -111,7 +112,7 @@ def _in_pieces(
 
     `run` gives an empty list when a piece is under way, and then the results.
     """
-    sizes = np.fromiter((strand.codes.size for strand in batch.strands), np.int64, len(batch.strands))
+    sizes = np.fromiter(map(len, map(attrgetter("codes"), batch.strands)), np.int64, len(batch.strands))
     order = np.argsort(sizes, kind="stable")
     needs = tables * batch.algebra.zero.itemsize * (sizes[order] + 1) ** 2
     few, pieces, first = np.count_nonzero(sizes > _LONG) <= _FEW, [], 0
@@ -120,9 +121,8 @@ def _in_pieces(
     while first < sizes.size:
         # The last one of a piece needs most, and all of them are given as much.
         together = needs[first:] * np.arange(1, sizes.size - first + 1)
-        # Nothing goes on while the first one is laid out, and each next one while that before is worked out.
-        room = most >> max(0, 2 - len(pieces) // len(target.devices))
-        end = first + max(1, int(np.searchsorted(together, room, "right")))
+        # Nothing goes on while the first one is laid out.
+        end = first + max(1, int(np.searchsorted(together, most if first else most >> 2, "right")))
         # No block has a sequence more than others.
         end -= (end - first) % blocks if end - first > blocks else 0
         if few:
@@ -173,9 +173,9 @@ def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Best]:
         yield []
         exterior, signs = piece.download(cells.exterior, walked)
         # Behind a sequence that is shorter than others there may be anything.
-        text, ends = signs.tobytes().decode("latin-1"), enumerate(piece.sizes.tolist())
-        texts = [text[b * n : b * n + size] for b, size in ends]
-        yield list(zip(exterior[:, 0].tolist(), texts, strict=True))
+        text, first = signs.tobytes().decode("latin-1"), range(0, count * n, n)
+        found = zip(exterior[:, 0].tolist(), first, piece.sizes.tolist(), strict=True)
+        yield [(score, text[at : at + size]) for score, at, size in found]
 
     return _in_pieces(batch, target, 4, run)
 
