@@ -618,9 +618,9 @@ class ListBatch(NamedTuple):
     beside: Any = None
 
 
-#: Bytes of choices of pairs beside others, and how many lanes of octets take as long as a pair does without.
+#: Bytes kept of pairs beside others, and how many lanes of octets take as long as a pair does without.
 _MOST_BESIDE = 1 << 27
-_LANES_FOR_ONE = 4
+_LANES_FOR_ONE = 3
 
 
 def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, Any, NDArray[np.uint8]] | None:
@@ -662,10 +662,10 @@ def _run_beside(
     most = [np.maximum.reduceat(sizes[order], firsts) for sizes in (rows, columns)]
     more = [m - np.minimum.reduceat(s[order], firsts) for m, s in zip(most, (rows, columns), strict=True)]
     cells = most[0] * most[1]
-    if (
-        width * cells.max() // 2 > _MOST_BESIDE
-        or width * cells.sum() > _LANES_FOR_ONE * (rows * columns).sum()
-    ):
+    # Of pairs that end before others of their group more is kept, in memory that is seldom in the cache.
+    ends = (more[0] + 1) * most[1] + (more[1] + 1) * most[0]
+    taken = width * (cells.sum() + 2 * ends.max())
+    if width * (cells // 2 + ends).max() > _MOST_BESIDE or taken > _LANES_FOR_ONE * (rows * columns).sum():
         return None
 
     def run(share: tuple[int, int]) -> Any:
