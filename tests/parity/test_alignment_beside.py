@@ -197,6 +197,21 @@ def test_what_octets_do_not_hold() -> None:
     assert lists._octets(ListBatch(make_setup(task, keep=True), task)) is None
 
 
+def test_groups_of_unlike_lengths_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    width = host_lanes(8).width
+
+    def swept(least: int, most: int) -> bool:
+        sizes = np.linspace(least, most, 2 * width).astype(int).tolist()
+        task = task_of(random.Random(least), sizes, matrix_of(4, 2, -3), (7, 2), FREE[0])
+        none = np.zeros((len(sizes), 4), np.int64)
+        found = PairResults(none[:, 0], none, none[:0, :2], none[:, 1])
+        return lists._run_beside(lambda *given: 0, beside(task, width), task, found, 1) is not None
+
+    assert swept(450, 500) and swept(50, 60)
+    assert not swept(50, 500) and not swept(2700, 3000)
+
+
 @pytest.mark.parametrize("mode", ["global", "semiglobal", "overlap"])
 def test_public_lists(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
