@@ -33,7 +33,7 @@ ON_TARGETS = {
     key: list(group) for key, group in groupby(COMBINATIONS, key=lambda c: (c.problem, c.schedule, c.target))
 }
 #: Schedules of one query with many targets.
-ONE_QUERY = ("inter_sequence", "lanes_back")
+ONE_QUERY = ("inter_sequence",)
 LONGEST = 170
 
 
@@ -219,7 +219,7 @@ def test_every_run_has_every_part() -> None:
         return {tuple(c[place] for place in (1, 2, *places)) for c in combinations}
 
     # In modes, numbers and splits every schedule has all but these; interpreted, all but some modes.
-    wide = {(schedule, "cpu", "int32") for schedule in ("antidiagonal", "lanes_back", "tiles")}
+    wide = {(schedule, "cpu", "int32") for schedule in ("antidiagonal", "tiles")}
     for place, in_test_all in ((0, {("tiles", "cpu", "extension")}), (3, wide), (6, set())):
         assert parts(COMBINATIONS, place) - parts(some, place) == in_test_all
     interpreted = [[c for c in of if c.target == "reference"] for of in (some, COMBINATIONS)]

@@ -19,7 +19,6 @@ from support.alignment_solvers import (
     Found,
     SweepForm,
     solve_blocks,
-    solve_lanes,
     solve_pairs,
     solve_public,
     solve_rows,
@@ -30,8 +29,6 @@ from plait.devices.target import CpuTarget, ReferenceTarget, Target
 from plait.dp.pairs.inter_sequence import (
     score_blocks_kernel,
     score_some_blocks,
-    trace_some_targets,
-    trace_targets_kernel,
 )
 from plait.dp.pairs.launches import cpu_steps, reference_steps
 from plait.lang.algebras import EXACTNESS, MaxPlus
@@ -94,7 +91,7 @@ class AlignmentProblem:
 
     def ends(self, schedule: str) -> str:
         """What of a schedule's code the mode runs: modes of one answer share compiled kernels."""
-        if schedule in ("inter_sequence", "lanes_back"):
+        if schedule == "inter_sequence":
             return {"local": "cells", "extension": "cells", "global": "rows"}.get(self.name, "columns")
         return self.name if self.name in ("local", "extension") else "edges"
 
@@ -136,8 +133,8 @@ class AlignmentTarget:
     ----------
     make
         Makes it, with so many threads.
-    blocks, lanes
-        Its entry points for blocks of targets, and for paths in lanes.
+    blocks
+        Its entry point for blocks of targets.
     kernels
         For the name of a schedule and of ends: what is worth running. Where code is compiled, each kernel
         takes seconds, so that only those stand here that the package uses, and some beside.
@@ -147,7 +144,6 @@ class AlignmentTarget:
 
     make: Callable[[int], Target]
     blocks: Callable[..., Any]
-    lanes: Callable[..., Any]
     kernels: Callable[[str, str], Iterator[_Kernel]]
     splits: dict[str, tuple[str, ...]]
 
@@ -156,8 +152,8 @@ def _interpreted(schedule: str, ends: str) -> Iterator[_Kernel]:
     """Every type in every width up to 512 bits that the schedule knows."""
     if schedule in ("row_sweep", "public"):
         yield "any", 1, "any"
-    blocks = schedule in ("inter_sequence", "lanes_back")
-    least = {"inter_sequence": 1, "lanes_back": 8, "antidiagonal": 4, "tiles": 4}.get(schedule, 512)
+    blocks = schedule == "inter_sequence"
+    least = {"inter_sequence": 1, "antidiagonal": 4, "tiles": 4}.get(schedule, 512)
     for name, number in NUMBERS.items():
         if name == "int8" and schedule != "inter_sequence":
             continue
@@ -191,11 +187,6 @@ _COMPILED: dict[tuple[str, str], tuple[_Kernel, ...]] = {
         ("int16", _W16, "affine"),
         ("int32", 2, "linear"),
     ),
-    ("lanes_back", "rows"): (
-        ("int16", _W16, "affine"),
-        ("int16", _W16, "linear"),
-        ("int32", _W32, "affine"),
-    ),
     ("antidiagonal", "edges"): (
         ("int16", _W16, "table16"),
         ("int16", _W16, "profile8"),
@@ -216,7 +207,6 @@ _COMPILED: dict[tuple[str, str], tuple[_Kernel, ...]] = {
 
 #: Those that only ``make test-all`` compiles (last: scores alone); all that they are made of is in others.
 _SELDOM: set[tuple[Any, ...]] = {
-    ("lanes_back", "rows", "int32", _W32, "affine", False),
     ("tiles", "extension", "int32", _W32, "profile16", False),
     ("inter_sequence", "cells", "int16", 1, "affine", False),
     ("inter_sequence", "cells", "int32", 64, "linear", False),
@@ -225,7 +215,6 @@ _SELDOM: set[tuple[Any, ...]] = {
     ("inter_sequence", "rows", "int32", _W32, "affine", False),
     ("inter_sequence", "columns", "int16", _W16, "affine", False),
     ("inter_sequence", "columns", "int32", 2, "linear", False),
-    ("lanes_back", "rows", "int16", _W16, "linear", False),
     ("antidiagonal", "edges", "int16", _W16, "profile8", False),
     ("antidiagonal", "edges", "int16", _W16, "profile8", True),
     ("antidiagonal", "edges", "int16", 8, "profile16", False),
@@ -248,7 +237,6 @@ ALIGNMENT_TARGETS = {
     "reference": AlignmentTarget(
         make=lambda threads: ReferenceTarget(),
         blocks=score_some_blocks,
-        lanes=trace_some_targets,
         kernels=_interpreted,
         splits={
             "antidiagonal": ("whole", "short", "scores"),
@@ -259,11 +247,9 @@ ALIGNMENT_TARGETS = {
     "cpu": AlignmentTarget(
         make=CpuTarget,
         blocks=score_blocks_kernel,
-        lanes=trace_targets_kernel,
         kernels=_compiled,
         splits={
             "inter_sequence": ("whole", "threads"),
-            "lanes_back": ("whole", "threads"),
             "antidiagonal": ("whole", "short", "scores", "threads"),
             "tiles": ("whole", "scores", "threads"),
             "public": ("auto", "full", "linear", "many", "threads"),
@@ -306,13 +292,12 @@ def solve_alignment(combination: AlignmentCombination, batch: AlignmentBatch) ->
         case "public":
             walking = combination.split if combination.split in ("full", "linear") else "auto"
             return solve_public(batch, device=combination.target, traceback=walking, threads=threads)
-        case "inter_sequence" | "lanes_back":
+        case "inter_sequence":
             linear = combination.form == "linear"
             if linear and not batch.linear:
                 return None
-            blocks = combination.schedule == "inter_sequence"
-            solver, call = (solve_blocks, target.blocks) if blocks else (solve_lanes, target.lanes)
-            return solver(batch, call, number, combination.width, linear=linear, threads=threads)
+            call, width = target.blocks, combination.width
+            return solve_blocks(batch, call, number, width, linear=linear, threads=threads)
     form = SweepForm(number, combination.width, combination.form)
     keep = combination.split != "scores"
     if combination.schedule == "tiles":
@@ -332,7 +317,7 @@ ALIGNMENT_PROBLEMS = {
         inputs=alignment_batches(mode),
         edge_cases=edge_batches(mode),
         oracle=best_by_gotoh,
-        schedules=(*_SCHEDULES, "lanes_back") if mode == "global" else _SCHEDULES,
+        schedules=_SCHEDULES,
     )
     for mode in ("global", "local", "semiglobal", "overlap", "extension")
 }

@@ -18,10 +18,10 @@ from support.alignment_runs import swept
 from plait.align.aligner import make_aligner
 from plait.align.batches import block_query
 from plait.align.results import Alignment
-from plait.devices.target import CpuTarget, Target
-from plait.dp.pairs.blocks import TargetBlocks, TraceBatch, run_blocks, trace_targets
+from plait.devices.target import Target
+from plait.dp.pairs.blocks import TargetBlocks, run_blocks
 from plait.dp.pairs.gaps import AffineGap, LinearGap
-from plait.dp.pairs.inter_sequence import COLUMNS, PAD, BlockSetup, TraceMemory, block_memory, block_setup
+from plait.dp.pairs.inter_sequence import COLUMNS, PAD, BlockSetup, block_memory
 from plait.dp.pairs.launches import PAIR_LIST
 from plait.dp.pairs.lists import ListBatch, PairList, PairResults, PairSetup, make_setup, sweep_rules
 from plait.dp.pairs.scores import ROWS, PairTable, SkewedProfile
@@ -38,7 +38,6 @@ __all__ = [
     "in_columns",
     "pair_list",
     "solve_blocks",
-    "solve_lanes",
     "solve_pairs",
     "solve_public",
     "solve_rows",
@@ -194,41 +193,6 @@ def solve_blocks(
     except Unsupported:
         return None
     return found.ravel()[: len(pairs)].tolist()  # type: ignore[no-any-return]
-
-
-def solve_lanes(
-    batch: AlignmentBatch, call: _Call, number: Any, width: int, *, linear: bool, threads: int = 1
-) -> list[Found] | None:
-    """Global alignments of the first query with all targets, a target in each lane.
-
-    Parameters
-    ----------
-    batch, call, number, width, linear, threads
-        As for `solve_blocks`.
-    """
-    pairs = batch.pairs
-    query = block_query(pairs.queries[0], batch.scoring, batch.free)
-    longest = int(pairs.targets.sizes.max())
-    setup = block_setup(query, longest, number, lanes=lanes_of(width), linear=linear)
-    if setup is None:
-        return None
-    setup = _with_gaps(setup, batch, linear)
-    word = np.dtype(f"u{max(width, 8) // 8}")
-
-    def forced(_: BlockSetup, task: PairList, targets: Any, memory: TraceMemory, *others: Any) -> Any:
-        columns = memory.packed.shape[0]
-        own = memory._replace(
-            packed=np.empty((columns, width), np.uint8),
-            lengths=np.zeros((1, width), number),
-            out=np.zeros((1, width), number),
-            scratch=block_memory(setup),
-            bits=np.empty((columns, query.rows.size, 4), word),
-        )
-        return call(setup, task, targets, own, *others)
-
-    task = pair_list(batch)
-    task = task._replace(query=pairs.queries[0], query_starts=np.array([0, query.rows.size], np.int64))
-    return _answers(trace_targets(forced, TraceBatch(query, task), CpuTarget(threads)))
 
 
 # --- pairs ----------------------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ from plait.dp.chain.launches import ENUMERATION, PATH_COUNTS, WEIGHTS, CountBatc
 from plait.dp.pairs.blocks import BlockBatch
 from plait.dp.pairs.launches import (
     BLOCK_SCORES,
-    BLOCK_TRACES,
     LONG_ALIGNMENT,
     LONG_SCORE,
     PAIR_LIST,
@@ -226,7 +225,7 @@ def test_the_tables_know_their_kernels_and_what_is_worth_them(problem: Any, few:
 
 
 def test_short_pairs_and_tracebacks_stay_on_the_cpu() -> None:
-    assert not PAIR_LIST.cuda and not BLOCK_TRACES.cuda
+    assert not PAIR_LIST.cuda
 
 
 def test_chains_that_the_kernel_does_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,18 +26,15 @@ from plait.dp.pairs.blocks import (
     TOO_HIGH,
     BlockBatch,
     TargetBlocks,
-    TraceBatch,
     arrange,
     gap_cost,
     packed_blocks,
     sweep_shape,
-    trace_bytes,
 )
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.pairs.kbest import KBest, Ranks, wide_setup
 from plait.dp.pairs.launches import (
     BLOCK_SCORES,
-    BLOCK_TRACES,
     K_BEST,
     LONG_ALIGNMENT,
     LONG_SCORE,
@@ -56,6 +54,7 @@ from plait.dp.pairs.paths import Paths
 from plait.dp.pairs.tiles import CHOICES_OF_A_TILE, LongPair
 from plait.dp.pairs.traceback import Costs
 from plait.errors import InvalidInput
+from plait.lang.lanes import host_lanes
 
 #: Cells from which a single pair is cut into tiles, so that threads share it.
 _TILED_CELLS = 1 << 26
@@ -67,8 +66,6 @@ _LEAST_IN_LANES = 1 << 24
 _FEWEST_PIECES = 64
 #: Targets from which it pays to give each a lane.
 _FEWEST_TARGETS = 16
-#: Bytes of choices of a group of targets.
-_MOST_CHOICES = 1 << 26
 #: Bytes for one pair of unit costs; most of them are only touched where a pair has little in common.
 _MOST_FOR_EDITS = 1 << 31
 #: Bytes of packed targets at a time.
@@ -253,9 +250,11 @@ def _by_query(
     groups: dict[bytes, list[int]] = {}
     if len(batch) >= _FEWEST_TARGETS and not alike:
         whole = batch.queries.codes.tobytes()
-        for k, (start, end) in enumerate(pairwise(batch.queries.starts.tolist())):
-            groups.setdefault(whole[start:end], []).append(k)
-    often = [np.array(pairs) for pairs in groups.values() if len(pairs) >= _FEWEST_TARGETS]
+        own = [whole[start:end] for start, end in pairwise(batch.queries.starts.tolist())]
+        groups = {query: [] for query, count in Counter(own).items() if count >= _FEWEST_TARGETS}
+        for k in (k for k, query in enumerate(own) if query in groups) if groups else ():
+            groups[own[k]].append(k)
+    often = [np.array(pairs) for pairs in groups.values()]
     if not often:
         return few(batch)
     rest = np.setdiff1d(np.arange(len(batch)), np.concatenate(often))
@@ -397,7 +396,7 @@ class PairSweep:
         if small.size:
             chosen = batch if small.size == pairs else batch.only(small)
             task = self._task(chosen.queries, chosen.targets)
-            found = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=keep), task))
+            found = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=keep), task, host_lanes(8)))
             progress(int(cells[small].sum()))
             if small.size == pairs:
                 return found
@@ -573,16 +572,7 @@ class PairSweep:
         self, query: NDArray[np.uint8], targets: CodeList, progress: _Progress = ignore_progress
     ) -> Alignments:
         """A best alignment of one query with each of many targets."""
-        sizes, pairs = targets.sizes, against(query, targets)
-        own = block_query(query, self.scoring, self.free)
-        in_lanes = len(targets) >= _FEWEST_TARGETS and not any(self.free) and query.size and sizes.all()
-        bits = trace_bytes(own, int(sizes.max(initial=0))) if in_lanes else None
-        if bits is None or bits > _MOST_CHOICES or self._unit_costs(pairs):
-            return self.align_each(pairs, progress)
-        results = self.target.launch(BLOCK_TRACES, TraceBatch(own, self._task(code_list([query]), targets)))
-        progress(int(sizes.sum()) * query.size)
-        starts = (np.zeros(len(targets), np.int64), targets.starts[:-1])
-        return self._made((query, targets.codes), starts, results, results.runs, results.run_counts)
+        return self.align_each(against(query, targets), progress)
 
     def score_codes(self, batch: PairBatch, progress: _Progress = ignore_progress) -> NDArray[np.int64]:
         """Best scores of pairs; a query that occurs often is scored with all its targets at once."""

@@ -19,11 +19,10 @@ from plait.dp.pairs.inter_sequence import (
     PAD,
     BlockQuery,
     BlockSetup,
-    TraceMemory,
     block_memory,
     block_setup,
 )
-from plait.dp.pairs.lists import PairList, PairResults, choice_type, read_only
+from plait.dp.pairs.lists import read_only
 from plait.errors import Unsupported
 from plait.lang.compile import kernel, shared
 
@@ -195,13 +194,6 @@ def best_blocks(call: Callable[..., Any], batch: BestBatch, target: Target) -> l
     return best_of_scores(score_blocks(call, BlockBatch(batch.queries, batch.blocks), target), batch)
 
 
-class TraceBatch(NamedTuple):
-    """A query with many targets, none empty, in global mode."""
-
-    query: BlockQuery
-    pairs: PairList
-
-
 def score_blocks(call: Callable[..., Any], batch: BlockBatch, target: Target) -> list[NDArray[np.int64]]:
     """Best scores of each query; `call` and results as for `run_blocks`."""
     queries, blocks, progress, threads, sure = batch
@@ -225,7 +217,8 @@ def run_blocks(
     """
     # A block may be wider than its longest target: the border has to be as wide.
     longest = max(int(blocks.lengths.max(initial=0)), int(np.diff(blocks.first_columns).max(initial=0)))
-    setup = _setup(query, longest, kinds)
+    setups = (block_setup(query, longest, kind) for kind in kinds)
+    setup = next((setup for setup in setups if setup is not None), None)
     if setup is None:
         why = "they could reach 2^31; scale scores and gap costs down"
         raise Unsupported("these scores", why=why)
@@ -383,92 +376,6 @@ def pack_texts(
     packed = np.full((int(layout.first_columns[-1]), BLOCK_LANES), PAD, np.uint8)
     pack_kernel(letters, starts, layout.lengths, layout.first_columns, packed)
     return TargetBlocks(packed, layout.first_columns, layout.lengths), order
-
-
-#: Types of scores that hold global scores, narrowest first.
-_KINDS = (np.int16, np.int32)
-_SHARES_PER_THREAD = 4
-
-
-def _setup(query: BlockQuery, longest: int, kinds: tuple[Any, ...] = _KINDS) -> BlockSetup | None:
-    """For the first of these types of scores that serves."""
-    found = (block_setup(query, longest, kind) for kind in kinds)
-    return next((setup for setup in found if setup is not None), None)
-
-
-def trace_bytes(query: BlockQuery, longest: int) -> int | None:
-    """Bytes of the choices of a group of targets; None if no type of lanes holds the scores.
-
-    `longest` is the length of the longest target in residues.
-    """
-    setup = _setup(query, longest)
-    if setup is None:
-        return None
-    columns = -(-longest // COLUMNS) * COLUMNS
-    return int(columns * query.rows.size * 4 * choice_type(setup.lanes).itemsize)
-
-
-def _run_share(
-    call: Callable[..., Any], setup: BlockSetup, task: PairList, targets: NDArray[np.int64]
-) -> PairResults:
-    """Align the targets of a share, the longest first."""
-    width = setup.lanes.width
-    kind = setup.border.top.dtype
-    rows = setup.query.size
-    lengths = np.diff(task.target_starts)[targets]
-    columns = -(-int(lengths.max()) // COLUMNS) * COLUMNS
-    memory = TraceMemory(
-        np.empty((columns, width), np.uint8),
-        np.zeros((1, width), kind),
-        np.zeros((1, width), kind),
-        block_memory(setup),
-        np.empty((columns, rows, 4), choice_type(setup.lanes)),
-        np.zeros((rows + columns + 2, 2), np.int64),
-        np.zeros(5, np.int64),
-    )
-    results = PairResults(
-        np.zeros(targets.size, np.int64),
-        np.zeros((0, 4), np.int64),
-        np.empty((int((lengths + rows + 2).sum()), 2), np.int64),
-        np.zeros(targets.size, np.int64),
-    )
-    used = call(setup, task, targets, memory, results, PAD)
-    return results._replace(runs=results.runs[:used])
-
-
-def trace_targets(call: Callable[..., Any], batch: TraceBatch, target: Target) -> PairResults:
-    """Align a query with many targets in global mode; results are in the order of the targets.
-
-    `call` is `plait.dp.pairs.inter_sequence.trace_targets_kernel` or its definition in Python. The pairs
-    have the query once and the targets, none empty; their codes are score columns of `query`, below `PAD`.
-    ValueError if no type of lanes holds the scores, see `trace_bytes`.
-    """
-    query, task, threads = batch.query, read_only(batch.pairs), target.threads
-    lengths = np.diff(task.target_starts)
-    setup = _setup(query, int(lengths.max()))
-    if setup is None:
-        raise ValueError("these scores fit no lanes")
-    order = np.argsort(-lengths, kind="stable")
-    shares = max(1, min(_SHARES_PER_THREAD * threads, -(-order.size // setup.lanes.width)))
-    if threads == 1:
-        shares = 1
-    size = -(-order.size // (shares * setup.lanes.width)) * setup.lanes.width
-    parts = [order[k : k + size] for k in range(0, order.size, size)]
-    found = over_threads(threads, parts, lambda part: _run_share(call, setup, task, part))
-    return _in_order(found, order, task, int(query.rows.size))
-
-
-def _in_order(found: list[PairResults], order: NDArray[np.int64], task: PairList, rows: int) -> PairResults:
-    """Results of the targets in `order` as those of all targets in theirs."""
-    scores, counts, starts = np.zeros((3, order.size), np.int64)
-    scores[order] = np.concatenate([share.scores for share in found])
-    own = np.concatenate([share.run_counts for share in found])
-    counts[order], starts[order] = own, np.cumsum(own) - own
-    before = np.repeat(starts - (np.cumsum(counts) - counts), counts)
-    runs = np.concatenate([share.runs for share in found])[before + np.arange(before.size)]
-    ends = np.zeros((order.size, 4), np.int64)
-    ends[:, 1], ends[:, 3] = rows, np.diff(task.target_starts)
-    return PairResults(scores, ends, runs, counts)
 
 
 class SweepShape(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from plait.lang.algebras import choice, extend
 from plait.lang.compile import by_type
-from plait.lang.lanes import equal, splat
+from plait.lang.lanes import equal, maximum, splat, subtract_saturating
 
 
 class AffineGap(NamedTuple):
@@ -60,6 +60,34 @@ class LinearGap(NamedTuple):
         return equal(h, extend(alg, diag, s)), equal(h, e), equal(h, h), equal(h, h)
 
 
+class GapDifferences(NamedTuple):
+    """`AffineGap` as differences between neighbouring cells, in numbers without a sign.
+
+    ``h`` of a cell is how much it lies above that on its diagonal, and twice the cost of opening; `u` and `v`
+    are how much it lies above the cells left of it and over it, `e` and `f` how much what it hands on lies
+    above itself, and the cost of opening each. Scores have twice that cost added. `over` is what opening
+    costs more than prolonging, which is not negative.
+    """
+
+    over: Any
+
+    @staticmethod
+    def in_lanes(p: GapDifferences, lanes: Any) -> Any:
+        return GapDifferences(splat(lanes, p.over))
+
+    @staticmethod
+    def differences(p: GapDifferences, u: Any, v: Any, e: Any, f: Any, s: Any) -> Any:
+        right, down = e + v, f + u
+        h = maximum(maximum(s, right), down)
+        spent = h - p.over
+        handed = subtract_saturating(right, spent), subtract_saturating(down, spent)
+        return h, right, h - v, h - u, handed[0], handed[1]
+
+    @staticmethod
+    def choices(p: Any, alg: Any, diag: Any, e: Any, s: Any, h: Any, e_next: Any, f_next: Any) -> Any:
+        return equal(h, s), equal(h, e), equal(e_next, h - h), equal(f_next, h - h)
+
+
 @by_type
 def in_lanes(p: Any, lanes: Any) -> Any:
     """The recurrence with its parameters in every lane."""
@@ -73,6 +101,14 @@ def cell(p: Any, alg: Any, diag: Any, e: Any, f: Any, s: Any) -> Any:
 @by_type
 def gaps(p: Any, alg: Any, h: Any, e: Any, f: Any) -> Any:
     """What a cell hands on: ``e`` to the right, ``f`` down."""
+
+
+@by_type
+def differences(p: Any, u: Any, v: Any, e: Any, f: Any, s: Any) -> Any:
+    """``h`` of a cell and of coming to it by ``e``, its `u` and `v`, what it hands to the right and down.
+
+    `u` is that of the cell above, `v` that of the cell on the left, `e` and `f` are what they hand on.
+    """
 
 
 @by_type

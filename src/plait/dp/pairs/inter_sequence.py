@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.dp.pairs.choices import KeepChoices, ScoresOnly, note
+from plait.dp.pairs.choices import ScoresOnly, note
 from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, gaps, in_lanes
 from plait.dp.pairs.lists import FreeEnds, lane_rows
-from plait.dp.pairs.traceback import Costs, LaneBits, copy_runs, walk_whole
 from plait.lang.algebras import SaturatingMaxPlus, algebra_in_lanes, choice
 from plait.lang.compile import by_type, kernel, shared
 from plait.lang.lanes import equal, greater, host_lanes, load, lookup, select, splat, store, widen, width_of
@@ -412,70 +411,3 @@ def score_some_blocks(
 
 
 score_blocks_kernel = kernel(score_some_blocks)
-
-
-class TraceMemory(NamedTuple):
-    """Memory of one thread, for the longest of its targets.
-
-    `packed` has uint8 codes of a group, (columns, lanes); `lengths` and `out` (its scores) are in the type of
-    the scores, (1, lanes); `bits`, unsigned with a bit for each lane, (columns, query length, 4), keeps
-    choices. For the traceback, int64: `runs` (residues of query and target + 2, 2) and `cursor` (5,).
-    """
-
-    packed: Any
-    lengths: Any
-    out: Any
-    scratch: Any
-    bits: Any
-    runs: Any
-    cursor: Any
-
-
-@shared
-def _pack_group(task: Any, targets: Any, memory: Any, pad: int) -> int:
-    """Put targets side by side, the longest first; returns the number of columns."""
-    longest = task.target_starts[targets[0] + 1] - task.target_starts[targets[0]]
-    columns = (longest + 3) // 4 * 4
-    memory.packed[:columns] = pad
-    memory.lengths[:] = 0
-    for lane in range(targets.size):
-        start = task.target_starts[targets[lane]]
-        codes = task.target[start : task.target_starts[targets[lane] + 1]]
-        memory.lengths[0, lane] = codes.size
-        for column in range(codes.size):
-            memory.packed[column, lane] = codes[column]
-    return int(columns)
-
-
-@shared
-def trace_some_targets(setup: Any, task: Any, targets: Any, memory: Any, results: Any, pad: int) -> int:
-    """Align a query, from end to end, with targets, a group of lanes at a time; returns the number of runs.
-
-    `setup` frees the ends of no sequence; `task` has the query once and all targets, `targets` says which of
-    them, the longest first, int64; `pad` is the code behind the end of a target. `memory` and `results`,
-    those of these targets, are changed in place.
-    """
-    lanes = setup.lanes
-    written = 0
-    for first in range(0, targets.size, lanes.width):
-        group = targets[first : first + lanes.width]
-        columns = _pack_group(task, group, memory, pad)
-        found = _sweep_group(
-            setup, KeepChoices(), memory.packed, 0, columns, 0, memory.lengths, memory.scratch, memory.bits
-        )
-        store(lanes, memory.out, 0, 0, found)
-        for lane in range(group.size):
-            start = task.target_starts[group[lane]]
-            target = task.target[start : task.target_starts[group[lane] + 1]]
-            score = memory.out[0, lane] - setup.zero
-            costs = Costs(task.query, target, task.matrix, task.gap_open, task.gap_extend, False)
-            place, end = LaneBits(0, 0, lane), (score, task.query.size - 1, target.size - 1)
-            walk_whole(place, memory.bits, costs, end, False, False, memory.cursor, memory.runs)
-            count = copy_runs(memory.cursor, memory.runs, written, results.runs)
-            results.scores[first + lane] = score
-            results.run_counts[first + lane] = count
-            written += count
-    return written
-
-
-trace_targets_kernel = kernel(trace_some_targets)

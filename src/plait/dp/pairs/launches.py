@@ -1,7 +1,7 @@
 """What pairs of sequences launch on each device.
 
-GPUs score queries against many targets and sweep one very long pair. Lists of short pairs and the alignments
-of a query with many targets (those of the best hits of a search among them) run on the CPU.
+GPUs score queries against many targets and sweep one very long pair. Lists of short pairs, of one query (with
+the best hits of a search) or of many, run on the CPU.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ from plait.dp.pairs.blocks import (
     BestBatch,
     BestLanes,
     BlockBatch,
-    TraceBatch,
     best_blocks,
     score_blocks,
-    trace_targets,
 )
-from plait.dp.pairs.inter_sequence import score_blocks_kernel, trace_targets_kernel
+from plait.dp.pairs.inter_sequence import score_blocks_kernel
 from plait.dp.pairs.kbest import BestPath, KBest, k_best, sweep_tiles_kernel
 from plait.dp.pairs.lists import (
     ListBatch,
     PairResults,
+    align_beside_kernel,
     align_pairs_kernel,
     border_kernel,
     close_kernel,
@@ -89,8 +88,8 @@ def _long(find: Callable[[LongPair, TileSteps], R], cuda: str) -> Problem[LongPa
 #: Alignments of the pairs of a list.
 PAIR_LIST: Final[Problem[ListBatch, PairResults]] = Problem(
     "a list of pairs",
-    cpu=partial(run_pair_list, align_pairs_kernel),
-    reference=partial(run_pair_list, interpreted(align_pairs_kernel)),
+    cpu=partial(run_pair_list, align_pairs_kernel, align_beside_kernel),
+    reference=partial(run_pair_list, interpreted(align_pairs_kernel), interpreted(align_beside_kernel)),
 )
 #: Best scores of queries with the targets of blocks.
 BLOCK_SCORES: Final[Problem[BlockBatch, list[NDArray[np.int64]]]] = Problem(
@@ -107,12 +106,6 @@ BEST_TARGETS: Final[Problem[BestBatch, list[BestLanes]]] = Problem(
     reference=partial(best_blocks, interpreted(score_blocks_kernel)),
     cuda="plait.dp.pairs.gpu_search:best_batch",
     worth=lambda batch: BlockBatch(batch.queries, batch.blocks).cells >= _LEAST_CELLS,
-)
-#: Alignments of a query with many targets.
-BLOCK_TRACES: Final[Problem[TraceBatch, PairResults]] = Problem(
-    "alignments with targets",
-    cpu=partial(trace_targets, trace_targets_kernel),
-    reference=partial(trace_targets, interpreted(trace_targets_kernel)),
 )
 #: The end of a best alignment of a long pair, see `plait.dp.pairs.tiles.score_long`.
 LONG_SCORE: Final = _long(score_long, "plait.dp.pairs.gpu_long:score_batch")

@@ -11,14 +11,31 @@ from numpy.typing import NDArray
 from plait.devices.target import Target, over_threads
 from plait.dp.pairs.choices import AsAsked, KeepChoices, KeepValues, ScoresOnly, keeps, of_kind
 from plait.dp.pairs.diagonals import Edges, Region, StripeScratch, sweep_region
-from plait.dp.pairs.gaps import AffineGap
+from plait.dp.pairs.gaps import AffineGap, GapDifferences, choices, differences, in_lanes
 from plait.dp.pairs.paths import describe_paths
-from plait.dp.pairs.scores import ROWS, PairTable, ScoreScratch, SkewedProfile, part
-from plait.dp.pairs.traceback import Costs, StripeBits, close_at_border, copy_runs, walk, walk_whole
+from plait.dp.pairs.scores import (
+    ROWS,
+    PairTable,
+    QueryTable,
+    ScoreScratch,
+    SkewedProfile,
+    beside,
+    look_up,
+    part,
+)
+from plait.dp.pairs.traceback import (
+    Costs,
+    OctetBits,
+    StripeBits,
+    close_at_border,
+    copy_runs,
+    walk,
+    walk_whole,
+)
 from plait.errors import Unsupported
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
 from plait.lang.compile import host_features, kernel, shared
-from plait.lang.lanes import host_lanes, lanes_of
+from plait.lang.lanes import host_lanes, lanes_of, load, select, splat, store, width_of
 
 
 class FreeEnds(NamedTuple):
@@ -157,13 +174,27 @@ def _sweep(lanes: Any, gap: Any, algebra: Any, rules: Any, region: Any, task: An
 
 
 @shared
-def _trace(lanes: Any, region: Any, task: Any, query: Any, target: Any, memory: Any) -> None:
-    """Walk back from the best cell; the runs stand in ``memory.runs``, the last first."""
+def _trace(place: Any, task: Any, pair: int, memory: Any, results: Any, written: int) -> int:
+    """Walk back from the best cell and write the runs behind those `written`; returns their number then."""
     free = task.free
+    query = task.query[task.query_starts[pair] : task.query_starts[pair + 1]]
+    target = task.target[task.target_starts[pair] : task.target_starts[pair + 1]]
     costs = Costs(query, target, task.matrix, task.gap_open, task.gap_extend, free.local)
-    place = StripeBits(0, 0, region.stretch, lanes.width)
     free_query, free_target = free.query_start or free.local, free.target_start or free.local
-    walk_whole(place, memory.bits, costs, memory.best, free_query, free_target, memory.cursor, memory.runs)
+    cursor, runs = memory.cursor, memory.runs
+    walk_whole(place, memory.bits, costs, memory.best, free_query, free_target, cursor, runs)
+    results.ends[pair, 0] = cursor[0] + 1
+    results.ends[pair, 2] = cursor[1] + 1
+    count = copy_runs(cursor, runs, written, results.runs)
+    results.run_counts[pair] = count
+    return written + count
+
+
+@shared
+def _write_end(best: Any, pair: int, results: Any) -> None:
+    results.scores[pair] = best[0]
+    results.ends[pair, 1] = best[1] + 1
+    results.ends[pair, 3] = best[2] + 1
 
 
 @shared
@@ -192,19 +223,11 @@ def align_pair(
         0, q1 - q0, 0, t1 - t0, 0, limits.stretch, limits.offset, limits.low, limits.high, limits.floor
     )
     _sweep(lanes, gap, algebra, own, region, task, memory)
-    best = memory.best
-    results.scores[pair] = best[0]
-    results.ends[pair, 1] = best[1] + 1
-    results.ends[pair, 3] = best[2] + 1
+    _write_end(memory.best, pair, results)
     if not keeps(keep):
         return 0
-    _trace(lanes, region, task, task.query[q0:q1], task.target[t0:t1], memory)
-    cursor = memory.cursor
-    results.ends[pair, 0] = cursor[0] + 1
-    results.ends[pair, 2] = cursor[1] + 1
-    count = copy_runs(cursor, memory.runs, written, results.runs)
-    results.run_counts[pair] = count
-    return written + count
+    place = StripeBits(0, 0, region.stretch, lanes.width)
+    return _trace(place, task, pair, memory, results, written)
 
 
 @shared
@@ -224,6 +247,128 @@ def align_pairs(
     written = 0
     for pair in range(first, last):
         written = align_pair(lanes, gap, algebra, rules, limits, task, pair, memory, results, written)
+    return written
+
+
+@shared
+def _noted(lanes: Any, mask: Any, bit: int) -> Any:
+    return select(mask, splat(lanes, np.uint8(bit)), splat(lanes, np.uint8(0)))
+
+
+@shared
+def _note_octet(lanes: Any, p: Any, bit: int, cell: Any, e: Any, f: Any, s: Any) -> Any:
+    """The choices of a cell in four bits from `bit` on."""
+    by_diag, by_e, e_opened, f_opened = choices(p, p, cell[0], cell[1], s, cell[0], e, f)
+    noted = _noted(lanes, by_diag, bit) | _noted(lanes, by_e, 2 * bit)
+    return noted | _noted(lanes, e_opened, 4 * bit) | _noted(lanes, f_opened, 8 * bit)
+
+
+@shared
+def sweep_beside(
+    lanes: Any, gap: Any, source: Any, borders: Any, keep: bool, sizes: Any, scratch: Any, bits: Any
+) -> None:
+    """Visit pairs beside each other, two columns at a time.
+
+    `gap` is `GapDifferences` of octets, `source` is `PairTable` or `QueryTable`. `borders`, uint8, are ``u``
+    at the border above the first column and the others, then ``v`` left of the first row and the others.
+    `sizes` are the most rows and columns of a pair, and the rows and columns that all have. `scratch`, uint8,
+    has a pair in each of the last axis' lanes: the query's and the target's numbers in the source (rows or
+    columns, lanes), `v` and `e` of the column before (rows, lanes), `u` of rows that end a query (rows,
+    columns, lanes) and `v` of columns that end a target (columns, rows, lanes); and memory for `look_up`,
+    (rows of the table, 2 lanes).
+    """
+    p, none = in_lanes(gap, lanes), splat(lanes, np.uint8(0))
+    rows, columns, all_rows, all_columns = sizes
+    query, target, v_column, e_column, below, right, found = scratch
+    for row in range(rows):
+        store(lanes, v_column, row, 0, splat(lanes, borders[2 if row == 0 else 3]))
+        store(lanes, e_column, row, 0, none)
+    for at in range(0, columns, 2):
+        t0, t1 = load(lanes, target, at, 0), load(lanes, target, at + 1, 0)
+        look_up(source, lanes, found, t0, 0)
+        look_up(source, lanes, found, t1, width_of(lanes))
+        u0, u1 = splat(lanes, borders[0 if at == 0 else 1]), splat(lanes, borders[1])
+        f0, f1 = none, none
+        for row in range(rows):
+            v, e = load(lanes, v_column, row, 0), load(lanes, e_column, row, 0)
+            s0 = beside(source, lanes, found, query, row, t0, 0)
+            h0, right0, u0, v, e0, f0 = differences(p, u0, v, e, f0, s0)
+            if at + 1 >= all_columns:
+                store(lanes, right[at + 1 - all_columns], row, 0, v)
+            s1 = beside(source, lanes, found, query, row, t1, width_of(lanes))
+            h1, right1, u1, v, e, f1 = differences(p, u1, v, e0, f1, s1)
+            if at + 2 >= all_columns:
+                store(lanes, right[at + 2 - all_columns], row, 0, v)
+            if keep:
+                first = _note_octet(lanes, p, 1, (h0, right0), e0, f0, s0)
+                noted = first | _note_octet(lanes, p, 16, (h1, right1), e, f1, s1)
+                store(lanes, bits[at // 2], row, 0, noted)
+            store(lanes, v_column, row, 0, v)
+            store(lanes, e_column, row, 0, e)
+            if row + 1 >= all_rows:
+                store(lanes, below[row + 1 - all_rows], at, 0, u0)
+                store(lanes, below[row + 1 - all_rows], at + 1, 0, u1)
+
+
+@shared
+def _lay_beside(source: Any, task: Any, pairs: Any, scratch: Any) -> Any:
+    """Put pairs into lanes; returns the `sizes` of `sweep_beside`."""
+    rows, columns, all_rows, all_columns = 0, 0, 1 << 60, 1 << 60
+    for lane in range(pairs.size):
+        q0, q1 = task.query_starts[pairs[lane]], task.query_starts[pairs[lane] + 1]
+        t0, t1 = task.target_starts[pairs[lane]], task.target_starts[pairs[lane] + 1]
+        for row in range(q1 - q0):
+            scratch[0][row, lane] = source.query[q0 + row]
+        for column in range(t1 - t0):
+            scratch[1][column, lane] = source.target[t0 + column]
+        rows, columns = max(rows, q1 - q0), max(columns, t1 - t0)
+        all_rows, all_columns = min(all_rows, q1 - q0), min(all_columns, t1 - t0)
+    return rows, columns, all_rows, all_columns
+
+
+@shared
+def _edges_beside(task: Any, sizes: Any, lane: int, m: int, n: int, memory: Any) -> Any:
+    """Values in the last row and column of the pair in a lane."""
+    whole, scratch, opened = memory.edges, memory.scratch, task.gap_open
+    edges = Edges(whole.row_h[:n], whole.row_f[:n], whole.column_h[:m], whole.column_e[:m])
+    set_border(task.free, opened, task.gap_extend, edges)
+    value, above = edges.column_h[m - 1], edges.row_h[n - 1]
+    for column in range(n):
+        value += int(scratch[4][m - sizes[2], column, lane]) - opened
+        edges.row_h[column] = value
+    for row in range(m):
+        above += int(scratch[5][n - sizes[3], row, lane]) - opened
+        edges.column_h[row] = above
+    return edges
+
+
+@shared
+def align_beside(
+    lanes: Any,
+    gap: Any,
+    source: Any,
+    borders: Any,
+    keep: bool,
+    task: Any,
+    order: Any,
+    memory: Any,
+    results: Any,
+) -> int:
+    """Align pairs, neighbours in `order` beside each other; returns the number of runs, 0 without `keep`."""
+    written = 0
+    for first in range(0, order.size, lanes.width):
+        pairs = order[first : first + lanes.width]
+        sizes = _lay_beside(source, task, pairs, memory.scratch)
+        sweep_beside(lanes, gap, source, borders, keep, sizes, memory.scratch, memory.bits)
+        for lane in range(pairs.size):
+            pair, best = pairs[lane], memory.best
+            m = task.query_starts[pair + 1] - task.query_starts[pair]
+            n = task.target_starts[pair + 1] - task.target_starts[pair]
+            edges = _edges_beside(task, sizes, lane, m, n, memory)
+            find_end(task.free, task.gap_open, task.gap_extend, edges, best)
+            _write_end(best, pair, results)
+            if keep:
+                written = _trace(OctetBits(0, 0, lane), task, pair, memory, results, written)
     return written
 
 
@@ -267,7 +412,8 @@ def stretch_limits(
 
 def few_letters(codes: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The codes that occur, and the place of every code among them."""
-    present = np.flatnonzero(np.bincount(codes, minlength=256))
+    absent = bytes(range(256)).translate(None, codes.tobytes())
+    present = np.delete(np.arange(256), np.frombuffer(absent, np.uint8))
     place = np.zeros(256, np.uint8)
     place[present] = np.arange(present.size)
     return present, place
@@ -476,38 +622,118 @@ def read_only(values: T) -> T:
 
 
 class ListBatch(NamedTuple):
-    """Pairs of a list, none empty, and how they are swept."""
+    """Pairs of a list, none empty, and how they are swept; `beside` are lanes of octets if those may do."""
 
     setup: PairSetup
     pairs: PairList
+    beside: Any = None
 
 
-def run_pair_list(call: Callable[..., Any], batch: ListBatch, target: Target) -> PairResults:
+#: Bytes of choices of pairs beside others, and how many lanes of octets take as long as a pair does without.
+_MOST_BESIDE = 1 << 27
+_LANES_FOR_ONE = 4
+
+
+def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, Any, NDArray[np.uint8], bool] | None:
+    """Arguments of `align_beside`: lanes to `keep`; None if octets do not hold the differences."""
+    (source, _, keep), task = batch.setup.rules, batch.pairs
+    opened, over = int(task.gap_open), int(task.gap_open - task.gap_extend)
+    if batch.beside is None or task.free.anywhere or over < 0:
+        return None
+    # A cell lies two gaps below the one on its diagonal or less, and a score and a gap above it or less.
+    least, most = int(source.table.min()), int(source.table.max())
+    if least < over - 2 * opened or most + 3 * opened > np.iinfo(np.uint8).max:
+        return None
+    table = (source.table.astype(np.int64) + 2 * opened).astype(np.uint8)
+    if isinstance(source, SkewedProfile):
+        size = int(task.query_starts[1])
+        if len(table) > 32 or (np.diff(task.query_starts) != size).any():
+            return None
+        if (source.query.reshape(-1, size) != source.query[:size]).any():
+            return None
+        own = np.zeros((int(source.query.max()) + 1, 32), np.uint8)
+        own[:, : len(table)] = table.T[: len(own)]
+        source, table = QueryTable(*source[:3]), own
+    first = [opened if free else 0 for free in (task.free.target_start, task.free.query_start)]
+    further = [opened if free else over for free in (task.free.target_start, task.free.query_start)]
+    borders = np.array([first[0], further[0], first[1], further[1]], np.uint8)
+    return batch.beside, GapDifferences(np.uint8(over)), source._replace(table=table), borders, keeps(keep)
+
+
+def _run_beside(
+    call: Callable[..., Any], batch: ListBatch, task: PairList, found: PairResults, threads: int
+) -> NDArray[np.int64] | None:
+    """Runs of pairs beside each other, the rest in `found`; None if that is slower or does not fit."""
+    octets = _octets(batch)
+    rows, columns = np.diff(task.query_starts), np.diff(task.target_starts)
+    if octets is None:
+        return None
+    width, order = octets[0].width, np.lexsort((columns, rows))
+    firsts = np.arange(0, order.size, width)
+    most = [np.maximum.reduceat(sizes[order], firsts) for sizes in (rows, columns)]
+    more = [m - np.minimum.reduceat(s[order], firsts) for m, s in zip(most, (rows, columns), strict=True)]
+    cells = most[0] * most[1]
+    if (
+        octets[4] * width * cells.max() // 2 > _MOST_BESIDE
+        or width * cells.sum() > _LANES_FOR_ONE * (rows * columns).sum()
+    ):
+        return None
+
+    def run(share: tuple[int, int]) -> Any:
+        m, n, more_m, more_n = (int(sizes[slice(*share)].max()) for sizes in (*most, *more))
+        n += n % 2
+        shapes = ((m,), (n,), (m,), (m,), (more_m + 1, n), (more_n + 2, m))
+        looked_up = np.zeros((len(octets[2].table), 2 * width), np.uint8)
+        scratch = *(np.zeros((*shape, width), np.uint8) for shape in shapes), looked_up
+        edges = Edges(*(np.zeros(size, np.int32) for size in (n, n, m, m)))
+        runs, own = np.zeros((m + n + 2, 2), np.int64), order[share[0] * width : share[1] * width]
+        bits = np.empty((n // 2, m, width) if octets[4] else (1, 1, width), np.uint8)
+        memory = PairMemory(edges, scratch, bits, runs, np.zeros(5, np.int64), np.zeros(3, np.int64))
+        results = found._replace(runs=np.empty((int((rows + columns + 2)[own].sum()), 2), np.int64))
+        return results.runs[: call(*octets, task, own, memory, results)].copy()
+
+    parts = over_threads(threads, list(shares(width * most[0], most[1], threads)), run)
+    return runs_in_order(np.concatenate(parts), found.run_counts[order], order)
+
+
+def runs_in_order(
+    runs: NDArray[np.int64], counts: NDArray[np.int64], order: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Runs of pairs in the order of the pairs; they are those of the pairs in `order`, `counts` of each."""
+    back, starts = np.argsort(order), np.cumsum(counts) - counts
+    own = counts[back]
+    places = np.repeat(starts[back] - (np.cumsum(own) - own), own) + np.arange(len(runs))
+    return runs.take(places, axis=0)
+
+
+def run_pair_list(
+    call: Callable[..., Any], call_beside: Callable[..., Any], batch: ListBatch, target: Target
+) -> PairResults:
     """Align the pairs of a list, shares of it side by side; results are in its order.
 
-    `call` is `plait.dp.pairs.lists.align_pairs_kernel` or its definition in Python. ``runs`` has no rows
-    beyond those used.
+    `call` and `call_beside` are `plait.dp.pairs.lists.align_pairs_kernel` and `align_beside_kernel` or their
+    definitions in Python. ``runs`` has no rows beyond those used.
     """
     setup, task, threads = shared_setup(batch.setup), read_only(batch.pairs), target.threads
     rows, columns = np.diff(task.query_starts), np.diff(task.target_starts)
-    pairs = rows.size
-    scores, counts = np.zeros(pairs, np.int64), np.zeros(pairs, np.int64)
-    ends = np.zeros((pairs, 4), np.int64)
+    none = np.zeros((0, 2), np.int64)
+    found = PairResults(np.zeros_like(rows), np.zeros((rows.size, 4), np.int64), none, np.zeros_like(rows))
+    runs = _run_beside(call_beside, batch, task, found, threads) if rows.size else none
+    if runs is not None:
+        return found._replace(runs=runs)
 
     def run(share: tuple[int, int]) -> Any:
         first, last = share
         memory = make_memory(setup, int(rows[first:last].max()), int(columns[first:last].max()))
         size = int((rows[first:last] + columns[first:last] + 2).sum())
-        results = PairResults(scores, ends, np.empty((size, 2), np.int64), counts)
-        used = call(*setup, task, first, last, memory, results)
-        return results.runs[:used].copy()
+        results = found._replace(runs=np.empty((size, 2), np.int64))
+        return results.runs[: call(*setup, task, first, last, memory, results)].copy()
 
     parts = over_threads(threads, list(shares(rows, columns, threads)), run)
-    runs = np.concatenate(parts) if parts else np.zeros((0, 2), np.int64)
-    return PairResults(scores, ends, runs, counts)
+    return found._replace(runs=np.concatenate([none, *parts]))
 
 
-align_pairs_kernel = kernel(align_pairs)
+align_pairs_kernel, align_beside_kernel = kernel(align_pairs), kernel(align_beside)
 #: Steps of a long pair, see `plait.dp.pairs.tiles`.
 border_kernel, sweep_kernel, end_kernel = kernel(set_border), kernel(sweep_region), kernel(find_end)
 walk_kernel, close_kernel = kernel(walk), kernel(close_at_border)

@@ -62,6 +62,39 @@ class PairTable(NamedTuple):
         index = letters + load(lanes, scratch.letters, v, 0)
         return widen(like, lookup(lanes, source.table, 0, index))
 
+    @staticmethod
+    def look_up(source: PairTable, lanes: Any, found: Any, residues: Any, place: Any) -> Any:
+        return 0
+
+    @staticmethod
+    def beside(
+        source: PairTable, lanes: Any, found: Any, query: Any, row: Any, residues: Any, place: Any
+    ) -> Any:
+        return lookup(lanes, source.table, 0, load(lanes, query, row, 0) + residues)
+
+
+class QueryTable(NamedTuple):
+    """Scores of a query that all pairs have, for pairs beside each other.
+
+    `query` is the row of `table`, (letters, 32), of each residue, uint8, `target` the column, integers.
+    """
+
+    query: Any
+    target: Any
+    table: Any
+
+    @staticmethod
+    def look_up(source: QueryTable, lanes: Any, found: Any, residues: Any, place: Any) -> Any:
+        for letter in range(source.table.shape[0]):
+            store(lanes, found, letter, place, lookup(lanes, source.table, letter, residues))
+        return 0
+
+    @staticmethod
+    def beside(
+        source: QueryTable, lanes: Any, found: Any, query: Any, row: Any, residues: Any, place: Any
+    ) -> Any:
+        return load(lanes, found, int(source.query[row]), place)
+
 
 @shared
 def _has(wide: Any, scratch: Any, bit: int, lane: int) -> Any:
@@ -211,3 +244,13 @@ def enter(source: Any, letters: Any, at: Any) -> Any:
 @by_type
 def scores(source: Any, lanes: Any, like: Any, scratch: Any, letters: Any, step: Any, v: Any) -> Any:
     """The scores of row `v` of every lane in a step."""
+
+
+@by_type
+def look_up(source: Any, lanes: Any, found: Any, residues: Any, place: Any) -> Any:
+    """Look up in `found`, (letters, enough), what a column has to be asked for, where `place` says."""
+
+
+@by_type
+def beside(source: Any, lanes: Any, found: Any, query: Any, row: Any, residues: Any, place: Any) -> Any:
+    """The scores of a row of pairs beside each other in a column of `residues`, of which is looked up."""

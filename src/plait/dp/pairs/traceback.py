@@ -51,10 +51,10 @@ class StripeBits(NamedTuple):
         return (int(word) >> k) & 1
 
 
-class LaneBits(NamedTuple):
-    """Choices kept by `plait.dp.pairs.inter_sequence`, of the target in one lane.
+class OctetBits(NamedTuple):
+    """Choices of a pair in one of the lanes of `plait.dp.pairs.lists.sweep_beside`.
 
-    The first cell, `row` and `column`, is 0 and 0.
+    Two columns share an octet. The first cell, `row` and `column`, is 0 and 0.
     """
 
     row: Any
@@ -62,8 +62,8 @@ class LaneBits(NamedTuple):
     lane: Any
 
     @staticmethod
-    def was_chosen(place: LaneBits, bits: Any, row: Any, column: Any, choice: Any) -> Any:
-        return (int(bits[column, row, choice]) >> place.lane) & 1
+    def was_chosen(place: OctetBits, bits: Any, row: Any, column: Any, choice: Any) -> Any:
+        return (int(bits[column // 2, row, place.lane]) >> (column % 2 * 4 + choice)) & 1
 
 
 @by_type
@@ -85,18 +85,22 @@ def write_run(runs: Any, cursor: Any, operation: int, length: int) -> None:
 
 @shared
 def _leave_cell(place: Any, bits: Any, costs: Any, cursor: Any, runs: Any) -> None:
-    row, column = cursor[0], cursor[1]
-    if costs.local and cursor[3] == 0:
-        cursor[2] = 5
-    elif was_chosen(place, bits, row, column, 0):
-        cursor[3] -= costs.matrix[costs.query[row], costs.target[column]]
-        cursor[0] = row - 1
-        cursor[1] = column - 1
-        write_run(runs, cursor, 0, 1)
-    elif was_chosen(place, bits, row, column, 1):
-        cursor[2] = 1
-    else:
-        cursor[2] = 2
+    """Go along the diagonal as far as it is best, and then begin a gap, or stop."""
+    row, column, value = cursor[0], cursor[1], cursor[3]
+    inside, begun = True, costs.local and value == 0
+    while inside and not begun and was_chosen(place, bits, row, column, 0):
+        value -= costs.matrix[costs.query[row], costs.target[column]]
+        row -= 1
+        column -= 1
+        inside = row >= place.row and column >= place.column
+        begun = costs.local and value == 0
+    if row < cursor[0]:
+        write_run(runs, cursor, 0, cursor[0] - row)
+    if inside:
+        cursor[2] = 5 if begun else 1 if was_chosen(place, bits, row, column, 1) else 2
+    cursor[0] = row
+    cursor[1] = column
+    cursor[3] = value
 
 
 @shared
@@ -115,7 +119,7 @@ def _check_gap(place: Any, bits: Any, costs: Any, cursor: Any) -> None:
 def walk(place: Any, bits: Any, costs: Any, cursor: Any, runs: Any) -> None:
     """Walk back until the alignment begins or the region is left.
 
-    `place` is `StripeBits` or `LaneBits`, `bits` what the sweep kept, `costs` those of the whole matrix.
+    `place` is one of those above, `bits` what the sweep kept, `costs` those of the whole matrix.
     Changed in place: `cursor`, int64 (5,), and `runs`, (operation, length), last run first, (enough, 2).
     """
     while cursor[0] >= place.row and cursor[1] >= place.column and cursor[2] != 5:

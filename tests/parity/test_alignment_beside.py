@@ -1,0 +1,223 @@
+"""Lists of pairs in lanes of octets, which hold differences between cells, against pair after pair."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from support.examples import FULL
+
+from plait.align import align_pairs
+from plait.devices.target import CpuTarget, ReferenceTarget
+from plait.dp.pairs import lists
+from plait.dp.pairs.launches import PAIR_LIST
+from plait.dp.pairs.lists import FreeEnds, ListBatch, PairList, PairResults, make_setup
+from plait.lang.lanes import host_lanes, lanes_of
+
+#: Query's start and end, target's start and end.
+FREE = list(itertools.product((False, True), repeat=4))
+
+
+def matrix_of(codes: int, match: int, mismatch: int) -> Any:
+    return np.where(np.eye(codes, dtype=bool), match, mismatch).astype(np.int32)
+
+
+def related(rng: random.Random, query: list[int], codes: int) -> list[int]:
+    """A copy with errors, or now and then another sequence."""
+    if rng.random() < 0.2:
+        return rng.choices(range(codes), k=len(query))
+    made: list[int] = []
+    for code in query:
+        kind = rng.random()
+        made += [code] if kind > 0.15 else [rng.randrange(codes)] if kind > 0.1 else []
+        made += [rng.randrange(codes)] if kind < 0.05 else []
+    return made or [0]
+
+
+def task_of(
+    rng: random.Random, sizes: list[int], matrix: Any, costs: tuple[int, int], free: tuple[bool, ...]
+) -> PairList:
+    codes = len(matrix)
+    queries = [rng.choices(range(codes), k=size) for size in sizes]
+    targets = [related(rng, query, codes) for query in queries]
+
+    def joined(sequences: list[list[int]]) -> tuple[Any, Any]:
+        starts = np.cumsum([0, *map(len, sequences)])
+        return np.array(list(itertools.chain(*sequences)), np.uint8), starts
+
+    return PairList(*joined(queries), *joined(targets), matrix, *costs, FreeEnds(*free, False, False))
+
+
+def beside(task: PairList, width: int, keep: bool = True) -> ListBatch:
+    batch = ListBatch(make_setup(task, keep=keep), task, lanes_of(width))
+    assert lists._octets(batch) is not None
+    return batch
+
+
+def assert_same(found: PairResults, wanted: PairResults) -> None:
+    for own, right in zip(found, wanted, strict=True):
+        assert np.array_equal(own, right)
+
+
+@pytest.fixture(autouse=True)
+def _however_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs stand beside each other even where most lanes are empty."""
+    monkeypatch.setattr(lists, "_LANES_FOR_ONE", 1 << 30)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("free", FREE[:: 1 if FULL else 5])
+def test_interpreted(free: tuple[bool, ...]) -> None:
+    rng = random.Random(str(free))
+    for width in (2, 4):
+        # Empty lanes in the last group, odd and even columns, one residue.
+        sizes = [1, 2, 3, 5, 8, 6, 7][: 2 * width - 1]
+        task = task_of(rng, sizes, matrix_of(4, 2, -3), (7, 2), free)
+        target = ReferenceTarget()
+        assert_same(
+            target.launch(PAIR_LIST, beside(task, width)),
+            target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task)),
+        )
+
+
+@pytest.mark.parametrize("free", FREE)
+def test_all_lengths_and_free_ends(free: tuple[bool, ...]) -> None:
+    rng = random.Random(str(free))
+    width, target = host_lanes(8).width, CpuTarget(1)
+    for longest, pairs in ((4, 5 * width + 3), (40, 2 * width + 5), (150, width + 1), (300, 9)):
+        sizes = [rng.randint(1, longest) for _ in range(pairs)]
+        codes, opened = rng.randint(2, 5), rng.randint(1, 12)
+        costs = (opened, rng.randint(0, opened))
+        matrix = matrix_of(codes, rng.randint(1, 6), -rng.randint(0, sum(costs)))
+        if rng.random() < 0.5:
+            drawn = [rng.randint(-sum(costs), 9) for _ in range(codes * codes)]
+            matrix = np.array(drawn, np.int32).reshape(codes, codes)
+        task = task_of(rng, sizes, matrix, costs, free)
+        wanted = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
+        assert_same(target.launch(PAIR_LIST, beside(task, width)), wanted)
+        assert_same(CpuTarget(3).launch(PAIR_LIST, beside(task, width)), wanted)
+        scores = target.launch(PAIR_LIST, beside(task, width, keep=False))
+        assert np.array_equal(scores.scores, wanted.scores) and scores.runs.shape == (0, 2)
+        assert np.array_equal(scores.ends[:, [1, 3]], wanted.ends[:, [1, 3]])
+
+
+def against(task: PairList, pairs: int, rng: random.Random) -> PairList:
+    """The first query of a task, again and again, with parts of it."""
+    query = task.query[: task.query_starts[1]]
+    ends = [sorted((rng.randrange(query.size), rng.randrange(query.size))) for _ in range(pairs)]
+    targets = [np.roll(query, first)[first : last + 1] for first, last in ends]
+    return task._replace(
+        query=np.tile(query, pairs),
+        query_starts=np.arange(pairs + 1) * query.size,
+        target=np.concatenate(targets),
+        target_starts=np.cumsum([0, *map(len, targets)]),
+    )
+
+
+@pytest.mark.parametrize("free", [FREE[0], FREE[7], FREE[9]])
+def test_one_query_of_many_letters(free: tuple[bool, ...]) -> None:
+    rng, target, width = random.Random(str(free)), CpuTarget(1), host_lanes(8).width
+    for codes, longest in ((7, 30), (24, 110)):
+        drawn = [rng.randint(-5, 11) for _ in range(codes * codes)]
+        matrix = np.array(drawn, np.int32).reshape(codes, codes)
+        task = against(task_of(rng, [longest], matrix, (11, 1), free), width + 5, rng)
+        wanted = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
+        assert_same(target.launch(PAIR_LIST, beside(task, width)), wanted)
+        # Of several queries there is no table.
+        task.query[-1] = (task.query[-1] + 1) % codes
+        batch = ListBatch(make_setup(task, keep=True), task, host_lanes(8))
+        assert lists._octets(batch) is None
+
+
+def test_queries_that_only_together_repeat_the_first() -> None:
+    rng, width = random.Random(4), host_lanes(8).width
+    lengths = [4, *(3, 5) * (width // 2)]
+    targets = [rng.choices(range(20), k=4) for _ in lengths]
+    drawn = [rng.randint(-5, 11) for _ in range(400)]
+    query, starts = np.arange(sum(lengths)) % 2, np.cumsum([0, *lengths])
+    every = np.arange(len(lengths) + 1) * 4
+    codes = query.astype(np.uint8), starts, np.array(targets, np.uint8).ravel(), every
+    costs = np.array(drawn, np.int32).reshape(20, 20), 11, 1
+    task = PairList(*codes, *costs, FreeEnds(*FREE[0], False, False))
+    found, wanted = (ListBatch(make_setup(task, keep=True), task, lanes) for lanes in (host_lanes(8), None))
+    assert_same(CpuTarget(1).launch(PAIR_LIST, found), CpuTarget(1).launch(PAIR_LIST, wanted))
+
+
+@pytest.mark.interpreted
+def test_one_query_interpreted() -> None:
+    rng, target = random.Random(8), ReferenceTarget()
+    matrix = np.array([rng.randint(-5, 11) for _ in range(49)], np.int32).reshape(7, 7)
+    task = against(task_of(rng, [9], matrix, (9, 2), FREE[3]), 5, rng)
+    wanted = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
+    assert_same(target.launch(PAIR_LIST, beside(task, 4)), wanted)
+
+
+@pytest.mark.parametrize(
+    ("match", "mismatch", "costs"),
+    [
+        # What cells lie above those on their diagonals goes up to a match and a gap, down to two gaps.
+        (127, -42, (42, 0)),
+        (127, -84, (42, 42)),
+        (0, -85, (85, 0)),
+        (15, -160, (80, 80)),
+        (3, -128, (84, 44)),
+        (255 - 3 * 84, -85, (84, 1)),
+    ],
+)
+def test_scores_at_the_limits(match: int, mismatch: int, costs: tuple[int, int]) -> None:
+    mismatch = max(mismatch, -128)
+    rng, target, width = random.Random(match), CpuTarget(1), host_lanes(8).width
+    for free in (FREE[0], FREE[-1], FREE[6]):
+        matrix = matrix_of(3, match, mismatch)
+        task = task_of(rng, [rng.randint(1, 70) for _ in range(width + 7)], matrix, costs, free)
+        wanted = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
+        assert_same(target.launch(PAIR_LIST, beside(task, width)), wanted)
+
+
+def test_what_octets_do_not_hold() -> None:
+    rng = random.Random(1)
+
+    def serves(match: int, mismatch: int, costs: tuple[int, int], local: bool = False) -> bool:
+        task = task_of(rng, [9] * 9, matrix_of(4, match, mismatch), costs, FREE[0])
+        free = task.free._replace(local=local, anywhere=local)
+        task = task._replace(free=free)
+        setup = make_setup(task, keep=True)
+        return lists._octets(ListBatch(setup, task, host_lanes(8))) is not None
+
+    assert serves(2, -3, (7, 2)) and not serves(2, -3, (7, 2), local=True)
+    assert serves(105, -50, (50, 0)) and not serves(106, -50, (50, 0)) and not serves(105, -51, (50, 0))
+    assert serves(5, -9, (7, 2)) and not serves(5, -10, (7, 2)) and not serves(5, -4, (2, 3))
+    task = task_of(rng, [9] * 9, matrix_of(4, 2, -3), (7, 2), FREE[0])
+    # Of other letters than a few, or in wider numbers, there is no table for pairs of several queries.
+    wide = make_setup(task, keep=True, dtype=np.int32)
+    assert lists._octets(ListBatch(wide, task, host_lanes(8))) is None
+    assert lists._octets(ListBatch(make_setup(task, keep=True), task)) is None
+
+
+@pytest.mark.parametrize("mode", ["global", "semiglobal", "overlap"])
+def test_public_lists(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    ran: list[bool] = []
+    run = lists._run_beside
+
+    def noted(*given: Any) -> Any:
+        found = run(*given)
+        ran.append(found is not None)
+        return found
+
+    monkeypatch.setattr(lists, "_run_beside", noted)
+    rng = random.Random(mode)
+    queries = ["".join(rng.choices("ACGT", k=rng.randint(40, 60))) for _ in range(70)]
+    targets = ["".join("ACGTN"[c] for c in related(rng, ["ACGT".index(c) for c in q], 5)) for q in queries]
+    how: Any = {"mode": mode, "kind": "dna", "gap_open": 7, "gap_extend": 2, "device": "cpu", "threads": 1}
+    found = align_pairs(queries, targets, **how)
+    assert ran == [True]
+    # A few pairs, or pairs of which one is much larger, take less time one after the other.
+    for first in range(0, len(queries), 5):
+        some = slice(first, first + 5)
+        assert list(align_pairs(queries[some], targets[some], **how)) == list(found[some])
+    align_pairs([*queries, queries[0] * 40], [*targets, targets[0] * 40], **how)
+    assert len(ran) > 9 and not any(ran[1:])
