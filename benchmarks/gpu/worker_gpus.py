@@ -43,15 +43,16 @@ def workers_of(gpus: int, threads: int, folder: Path, device: str) -> Iterator[E
     # A host that is named: without a network, Dask would wait for names to be looked up in every process.
     here = {"host": "127.0.0.1", "port": 0, "dashboard": False}
     room = {"nthreads": threads, "memory_limit": 0, "local_directory": str(folder), "death_timeout": 60}
+    quiet = {"silence_logs": logging.WARNING}
     seen = [{"CUDA_VISIBLE_DEVICES": str(gpu)} if device == "cuda" else {} for gpu in range(gpus)]
     workers = {
-        number: {"cls": Nanny, "options": {**here, **room, "env": environment}}
+        number: {"cls": Nanny, "options": {**here, **room, **quiet, "env": environment}}
         for number, environment in enumerate(seen)
     }
     scheduler = {"cls": Scheduler, "options": here}
     with (
         dask.config.set({f"distributed.nanny.pre-spawn-environ.{key}": n for key, n in _PAGES.items()}),
-        SpecCluster(workers, scheduler, silence_logs=logging.WARNING) as cluster,
+        SpecCluster(workers, scheduler, **quiet) as cluster,
         open_executor("dask", scheduler=cluster.scheduler_address) as executor,
     ):
         deadline = time.monotonic() + 60

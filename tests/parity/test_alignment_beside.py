@@ -201,15 +201,14 @@ def test_groups_of_unlike_lengths_take_longer(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.undo()
     width = host_lanes(8).width
 
-    def swept(least: int, most: int) -> bool:
+    def swept(least: int, most: int) -> int:
         sizes = np.linspace(least, most, 2 * width).astype(int).tolist()
         task = task_of(random.Random(least), sizes, matrix_of(4, 2, -3), (7, 2), FREE[0])
         none = np.zeros((len(sizes), 4), np.int64)
         found = PairResults(none[:, 0], none, none[:0, :2], none[:, 1])
-        return lists._run_beside(lambda *given: 0, beside(task, width), task, found, 1) is not None
+        return lists._run_beside(lambda *given: 0, beside(task, width), task, found, 1)[1].size // width
 
-    assert swept(450, 500) and swept(50, 60)
-    assert not swept(50, 500) and not swept(2700, 3000)
+    assert [swept(450, 500), swept(50, 60), swept(50, 500), swept(2700, 3000)] == [2, 2, 0, 0]
 
 
 @pytest.mark.parametrize("mode", ["global", "semiglobal", "overlap"])

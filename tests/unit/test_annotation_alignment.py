@@ -11,13 +11,14 @@ import pytest
 from numpy.typing import NDArray
 from support.germline_matches import arrays_of, read_block
 
-from plait.alphabets import reverse_complement
+from plait.alphabets import IUPAC_MASK, reverse_complement
 from plait.errors import InvalidInput
 from plait.formats.fastq import ReadBlock
 from plait.vdj import annotate
 from plait.vdj.germline import Allele, GermlineSet, load_germline
-from plait.vdj.reads.allele_alignment import Found, GermlineMatches
+from plait.vdj.reads.allele_alignment import Found, GermlineMatches, germline_index
 from plait.vdj.reads.annotator import GermlineAligner
+from plait.vdj.reads.candidates import find_word
 
 TRB = load_germline("mouse_trb")
 TRA = load_germline("mouse_tra")
@@ -343,6 +344,23 @@ def test_a_mate_with_the_j_takes_the_place_of_the_read() -> None:
         assert calls(matches, 0)[0].read == calls(matches, 1)[0].read
         assert calls(matches, 0)[1] == calls(matches, 1)[1]
         assert matches.v.support[0] < matches.v.support[1]
+
+
+@pytest.mark.interpreted
+def test_words_are_numbered_as_they_begin_in_the_alleles() -> None:
+    germline = load_germline("mouse_trb")
+    index = germline_index([germline])
+    for words, alleles in ((index.v.words, germline.v), (index.j.near, germline.j)):
+        number = {base: str(words.numbers[IUPAC_MASK[ord(base)]]) for base in "ACGT"}
+        texts = ["".join(map(number.__getitem__, allele.sequence)) for allele in alleles]
+        size = words.size
+        expected = dict.fromkeys(
+            int(text[k : k + size], 4) for text in texts for k in range(len(text) - size + 1)
+        )
+        assert words.words[:, 0].tolist() == list(expected)
+        assert [find_word(words, word) for word in expected] == list(range(len(expected)))
+        absent = next(word for word in range(4**size) if word not in expected)
+        assert find_word(words, absent) == -1
 
 
 def test_bad_arguments() -> None:
