@@ -132,6 +132,20 @@ def test_one_query_of_many_letters(free: tuple[bool, ...]) -> None:
         assert lists._octets(batch) is None
 
 
+def test_queries_that_only_together_repeat_the_first() -> None:
+    rng, width = random.Random(4), host_lanes(8).width
+    lengths = [4, *(3, 5) * (width // 2)]
+    targets = [rng.choices(range(20), k=4) for _ in lengths]
+    drawn = [rng.randint(-5, 11) for _ in range(400)]
+    query, starts = np.arange(sum(lengths)) % 2, np.cumsum([0, *lengths])
+    every = np.arange(len(lengths) + 1) * 4
+    codes = query.astype(np.uint8), starts, np.array(targets, np.uint8).ravel(), every
+    costs = np.array(drawn, np.int32).reshape(20, 20), 11, 1
+    task = PairList(*codes, *costs, FreeEnds(*FREE[0], False, False))
+    found, wanted = (ListBatch(make_setup(task, keep=True), task, lanes) for lanes in (host_lanes(8), None))
+    assert_same(CpuTarget(1).launch(PAIR_LIST, found), CpuTarget(1).launch(PAIR_LIST, wanted))
+
+
 @pytest.mark.interpreted
 def test_one_query_interpreted() -> None:
     rng, target = random.Random(8), ReferenceTarget()

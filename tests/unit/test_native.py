@@ -477,3 +477,12 @@ def test_numbers_follow_each_other_as_numba_passes_them() -> None:
     address = array.ctypes.data
     assert found.values == [-4, 0, 0, 6, 2, address, 2, 3, 6, 2, 2.5]
     assert "".join(found.codes) == "bPPqqPqqqqd"
+
+
+def test_addresses_are_those_that_numpy_tells(tmp_path: Path) -> None:
+    (tmp_path / "words").write_bytes(bytes(64))
+    read_only = np.frombuffer(b"abcdefgh", np.uint8)
+    mapped = np.memmap(tmp_path / "words", np.int64, "r")
+    for array in (np.arange(9)[2:], read_only, np.asarray(mapped)[1:], np.empty(0), np.zeros((2, 3, 0))):
+        found = _native.signature((array,))
+        assert found is not None and found.values[4] == array.__array_interface__["data"][0]

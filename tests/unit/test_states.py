@@ -205,6 +205,17 @@ def test_graphs_are_searched_as_by_all_paths(seed: int, states: int, frames: int
     assert graph.best_path(weights, beam=1e9, most=states).arcs.tolist() == found.arcs.tolist()
 
 
+def test_a_model_is_not_changed_by_what_it_was_made_of() -> None:
+    given = np.array([[0.9, 0.1], [0.1, 0.9]])
+    model = HiddenMarkovModel([0.5, 0.5], given, given)
+    found = decode(model, [0, 0, 1, 1, 1])
+    given[:] = 0.5
+    again = decode(model, [0, 0, 1, 1, 1])
+    assert again.score == found.score and again.path.tolist() == found.path.tolist() == [0, 0, 1, 1, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        model.transitions[0, 0] = 1.0
+
+
 def test_tokens_are_dropped_and_paths_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(7)
     graph = random_graph(rng, 40, 160, 5)

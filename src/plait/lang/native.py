@@ -24,7 +24,7 @@ import sys
 import tempfile
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -60,6 +60,11 @@ _CONTENT, _SYMBOL_TABLE, _RELOCATIONS, _UNWINDING = 1, 2, 4, 0x70000001
 _WRITTEN, _LOADED = 0x1, 0x2
 #: ELF's number of x86-64, and of its relocation by an address.
 _X86_64, _ABSOLUTE = b"\x3e\0", 1
+
+
+#: Bytes of an array before the address of what it holds, as programs in C know NumPy's arrays: asking for
+#: `__array_interface__` takes as long as all the rest of an argument.
+_HEAD: Final = object.__basicsize__
 
 
 class Signature:
@@ -107,7 +112,7 @@ class Signature:
             return False
         self._types.append(told[0])
         self.codes += told[1]
-        address = value.__array_interface__["data"][0]
+        address = ctypes.c_size_t.from_address(id(value) + _HEAD).value
         self.values += (0, 0, value.size, value.itemsize, address, *value.shape, *value.strides)
         return True
 

@@ -258,11 +258,12 @@ def trace_states(
 
     Of equal ones those from the first states; -1 is no state.
     """
-    for t in range(min(block[1], path.shape[1] - 1) - 1, block[0] - 1, -1):
-        for k in range(path.shape[0]):
-            s = path[k, t + 1]
-            if t < counts[k] - 1 and s >= 0:
-                path[k, t] = _came_from(ways, algebra, lanes, model, codes[k, t], (t - block[0], k, s))
+    for k in range(path.shape[0]):
+        last = min(block[1], counts[k] - 1)
+        s = int(path[k, last])
+        for t in range(last - 1, block[0] - 1 if s >= 0 else last - 1, -1):
+            s = _came_from(ways, algebra, lanes, model, codes[k, t], (t - block[0], k, s))
+            path[k, t] = s
 
 
 def _laid_out(
@@ -305,11 +306,6 @@ def _swept(
     codes, counts = np.arange(frames, dtype=np.int32)[None], np.array([frames])
     run(lanes, algebra, model, codes, counts, (0, frames), values, Reached(reached), scales)
     return reached[:, 0, :states], values[frames & 1, 0, :states], scales[0]
-
-
-def _logs(table: _Floats) -> _Floats:
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(table))
 
 
 def decode(model: HiddenMarkovModel, observations: ArrayLike) -> Decoded:
@@ -358,14 +354,14 @@ class SequenceBatch(NamedTuple):
 
     def groups(self, width: int, most: float = math.inf) -> list[NDArray[np.int64]]:
         """Numbers of sequences with frames, of like lengths, up to so many with `most` frames."""
-        sizes = np.array([len(one) for one in self.rows], np.int64)
-        order, found = np.argsort(sizes, kind="stable"), []
-        first = int((sizes == 0).sum())
-        while first < order.size:
-            last = min(first + width, order.size)
+        sizes = [len(one) for one in self.rows]
+        order, found = sorted(range(len(sizes)), key=sizes.__getitem__), []
+        first = sizes.count(0)
+        while first < len(order):
+            last = min(first + width, len(order))
             while last > first + 1 and (last - first) * sizes[order[last - 1]] > most:
                 last = (first + last + 1) // 2
-            found.append(order[first:last])
+            found.append(np.array(order[first:last]))
             first = last
         return found
 
@@ -443,7 +439,7 @@ def _sum_groups(sweep: Any, batch: SequenceBatch, target: Target) -> _Floats:
 def improbable(model: HiddenMarkovModel, observations: ArrayLike) -> float:
     """The likelihood of what is too improbable to be told beside the rest, or impossible."""
     weights = model.log_weights(observations)
-    _, after, _ = _swept(_LOG_SUM, _logs(model.start), _logs(model.transitions), weights)
+    _, after, _ = _swept(_LOG_SUM, *model.logs[:2], weights)
     return float(np.logaddexp.reduce(after))
 
 
@@ -531,9 +527,8 @@ def likelihood_each(
 
 def _batch(model: HiddenMarkovModel, sequences: Sequence[ArrayLike], algebra: Any) -> SequenceBatch:
     """Sequences of symbols share the rows of the emissions; others have rows of their own."""
-    as_numbers = _logs if algebra is _BEST else np.asarray
-    emissions = np.empty((0, len(model.start))) if model.emissions is None else model.emissions.T
-    parts, rows, logs, first = [as_numbers(emissions)], [], [], len(emissions)
+    start, steps, emissions = model.logs if algebra is _BEST else model.probabilities
+    parts, rows, logs, first = [emissions], [], [], len(emissions)
     for one in sequences:
         if model.emissions is not None and np.ndim(one) != 2:
             rows.append(model.codes(one))
@@ -544,7 +539,7 @@ def _batch(model: HiddenMarkovModel, sequences: Sequence[ArrayLike], algebra: An
         parts.append(own)
         logs.append(log)
         first += len(own)
-    tables = as_numbers(model.start), as_numbers(model.transitions), np.concatenate(parts)
+    tables = start, steps, np.concatenate(parts)
     return SequenceBatch(model, sequences, tables, rows, logs, algebra)
 
 
@@ -609,8 +604,8 @@ def _expected(model: HiddenMarkovModel, observations: ArrayLike) -> _Expected:
 
 def _expected_of_logarithms(model: HiddenMarkovModel, weights: _Floats) -> _Expected:
     """The same where probabilities are too small for numbers; not a number where there is no path."""
-    steps = _logs(model.transitions)
-    forward, after, _ = _swept(_LOG_SUM, _logs(model.start), steps, weights, kept=True)
+    start, steps, _ = model.logs
+    forward, after, _ = _swept(_LOG_SUM, start, steps, weights, kept=True)
     behind = _swept(_LOG_SUM, np.zeros_like(model.start), steps.T, weights[::-1], kept=True)[0][::-1]
     log = float(np.logaddexp.reduce(after))
     ahead = forward + weights
@@ -696,10 +691,7 @@ def ties(model: HiddenMarkovModel, observations: ArrayLike) -> int:
     weights = model.log_weights(observations)
     if not len(weights):
         return 1
-    tables = (
-        np.stack([t, np.ones_like(t)], -1) for t in (_logs(model.start), _logs(model.transitions), weights)
-    )
-    start, steps, seen = tables
+    start, steps, seen = (np.stack([t, np.ones_like(t)], -1) for t in (*model.logs[:2], weights))
     _, after, _ = _swept(_TIES, start, steps, seen)
     best = after[:, 0].max()
     return 0 if best == -math.inf else int(after[after[:, 0] == best, 1].sum())

@@ -57,16 +57,18 @@ class _Visited(NamedTuple):
 
     `seats` int32 (states + 1, 2): the place of a state among those now, if ``counts[4]`` taken off leaves
     one, and its first arc, behind the last of the state before. `values` and `old` (states,): those now and
-    those before, apart, because most are looked at and left as they are. `now` int32 (states, 5) and `before`
-    int32 (states, 4) have the columns below. `bins` int64, and `some`, `states` int32 and `ways` int32 (room,
-    2) are memory for some states or arcs. `tokens` int32 (tokens, 2): the token before, and the arc. `counts`
-    int64: reached before and now, tokens, frames done, and what is taken off.
+    those before, apart, because most are looked at and left as they are. `now` int32 (states, 3) and `before`
+    int32 (states, 4) have the columns below. A way is a token in the upper half of an int64 and the arc after
+    it in the lower one, or _MADE behind a token that is its own: `came` (states,) by which those now were
+    reached, `tokens` (tokens,). `bins` int64, and `some`, `states` int32 and `ways` (room,) are memory for
+    some states or arcs. `counts` int64: reached before and now, tokens, frames done, and what is taken off.
     """
 
     seats: Any
     values: Any
     old: Any
     now: Any
+    came: Any
     before: Any
     bins: Any
     some: Any
@@ -76,10 +78,10 @@ class _Visited(NamedTuple):
     counts: Any
 
 
-#: A state's first arc and the one behind its last; of one before its token, of one now the token and the arc
-#: that it was reached by, or its own token and the arc _MADE.
-_STATE, _TOKEN, _FIRST, _LAST, _ARC = range(5)
-_MADE: Final = -2
+#: A state's first arc and the one behind its last, and the token of one before.
+_STATE, _FIRST, _LAST, _TOKEN = range(4)
+_LOWER: Final = (1 << 32) - 1
+_MADE: Final = _LOWER - 1
 _BINS: Final = 1024
 #: States further on whose arcs are brought near, and arcs that are looked at before what they enter is.
 _AHEAD, _TOGETHER = 16, 64
@@ -93,7 +95,7 @@ _traced: Final[Any] = by_type_of(
 
 
 @shared
-def _reach(alg: Any, at: Any, s: Any, value: Any, token: Any, arc: Any) -> None:
+def _reach(alg: Any, at: Any, s: Any, value: Any, way: Any) -> None:
     """Reach a state by an arc; of equal ways, that by the first arc is kept."""
     if value == alg.zero:
         return
@@ -104,11 +106,13 @@ def _reach(alg: Any, at: Any, s: Any, value: Any, token: Any, arc: Any) -> None:
         at.counts[1] = k + 1
         row = at.now[k]
         row[_STATE], row[_FIRST], row[_LAST] = s, at.seats[s, 1], at.seats[s + 1, 1]
-    elif _traced(alg) and (value < at.values[k] or (value == at.values[k] and arc >= at.now[k, _ARC])):
+    elif _traced(alg) and (
+        value < at.values[k] or (value == at.values[k] and way & _LOWER >= at.came[k] & _LOWER)
+    ):
         return
     else:
         value = choice(alg, at.values[k], value)
-    at.values[k], at.now[k, _TOKEN], at.now[k, _ARC] = value, token, arc
+    at.values[k], at.came[k] = value, way
 
 
 @shared
@@ -118,19 +122,20 @@ def _follow_empty(alg: Any, arcs: Any, at: Any) -> None:
         i = 0
         while i < at.counts[1]:
             value, row = at.values[i], at.now[i]
-            s = row[_STATE]
-            i += 1
-            if arcs.ranks[s] != rank:
+            if arcs.ranks[row[_STATE]] != rank:
+                i += 1
                 continue
             if _traced(alg):
                 # Nothing reaches it any more in this frame.
                 number = at.counts[2]
-                at.tokens[number, 0], at.tokens[number, 1] = row[_TOKEN], row[_ARC]
-                row[_TOKEN], row[_ARC], at.counts[2] = number, _MADE, number + 1
+                at.tokens[number], at.counts[2] = at.came[i], number + 1
+                at.came[i] = number << 32 | _MADE
             for a in range(row[_FIRST], row[_LAST]):
                 code = int(arcs.table[a, 1])
                 if code & ((1 << arcs.bits) - 1) == 0:
-                    _reach(alg, at, code >> arcs.bits, extend(alg, value, arcs.table[a, 0]), row[_TOKEN], a)
+                    way = at.came[i] & ~_LOWER | a
+                    _reach(alg, at, code >> arcs.bits, extend(alg, value, arcs.table[a, 0]), way)
+            i += 1
 
 
 @shared
@@ -202,11 +207,10 @@ def _end_frame(alg: Any, at: Any, beam: Any, most: Any) -> None:
         least, last = _last_kept(at, beam, most)
     for i in range(at.counts[1]):
         # Without branches: which states are kept cannot be foreseen.
-        value, row, old, s = at.values[i], at.now[i], at.before[kept], at.now[i, _STATE]
-        made = row[_ARC] == _MADE
-        at.tokens[number, 0], at.tokens[number, 1] = row[_TOKEN], row[_ARC]
+        value, way, row, old = at.values[i], at.came[i], at.now[i], at.before[kept]
+        s, made = row[_STATE], way & _LOWER == _MADE
         old[_STATE], old[_FIRST], old[_LAST] = s, row[_FIRST], row[_LAST]
-        at.old[kept], old[_TOKEN] = value, row[_TOKEN] if made else number
+        at.old[kept], old[_TOKEN], at.tokens[number] = value, way >> 32 if made else number, way
         keep = int(value > least) | (int(value == least) & int(s <= last))
         kept += keep
         number += keep & int(not made) if _traced(alg) else 0
@@ -226,13 +230,14 @@ def _gather(alg: Any, arcs: Any, at: Any, frame: Any, i: Any) -> Any:
             prefetch(arcs.table, at.before[i + _AHEAD, _FIRST])
             prefetch(arcs.table, max(at.before[i + _AHEAD, _LAST] - 1, 0))
         value, row = at.old[i], at.before[i]
+        token = int(row[_TOKEN]) << 32
         for a in range(row[_FIRST], row[_LAST]):
             code = int(arcs.table[a, 1])
             s, label = code >> arcs.bits, code & ((1 << arcs.bits) - 1)
             if label > 0:
                 prefetch(at.seats, s)
                 at.some[count] = extend(alg, extend(alg, value, arcs.table[a, 0]), frame[label - 1])
-                at.states[count], at.ways[count, 0], at.ways[count, 1] = s, row[_TOKEN], a
+                at.states[count], at.ways[count] = s, token | a
                 count += 1
         i += 1
     return i, count
@@ -249,11 +254,11 @@ def sweep_arcs(alg: Any, arcs: _Arcs, start: int, frames: Any, beam: float, most
     while at.counts[3] <= frames.shape[0] and at.counts[2] + room < at.tokens.shape[0]:
         t, i = at.counts[3], 0
         if t == 0:
-            _reach(alg, at, start, alg.one, -1, -1)
+            _reach(alg, at, start, alg.one, -1)
         while i < at.counts[0]:
             i, count = _gather(alg, arcs, at, frames[t - 1], i)
             for k in range(count):
-                _reach(alg, at, at.states[k], at.some[k], at.ways[k, 0], at.ways[k, 1])
+                _reach(alg, at, at.states[k], at.some[k], at.ways[k])
         _follow_empty(alg, arcs, at)
         _end_frame(alg, at, beam, most)
 
@@ -261,20 +266,18 @@ def sweep_arcs(alg: Any, arcs: _Arcs, start: int, frames: Any, beam: float, most
 @kernel
 def keep_tokens(at: _Visited, places: Any) -> None:
     """Drop tokens that no state of the last frame comes from; scratch `places` int32 (tokens,)."""
-    for k in range(at.counts[2]):
-        places[k] = -1
+    places[: at.counts[2]] = 0
     for i in range(at.counts[0]):
-        k = at.before[i, _TOKEN]
-        while k >= 0 and places[k] < 0:
-            places[k] = 0
-            k = at.tokens[k, 0]
+        places[at.before[i, _TOKEN]] = 1
+    for k in range(at.counts[2] - 1, -1, -1):
+        places[max(at.tokens[k] >> 32, 0)] |= places[k]
     kept = 0
     for k in range(at.counts[2]):
-        if places[k] == 0:
-            before = at.tokens[k, 0]
-            at.tokens[kept, 0], at.tokens[kept, 1] = places[before] if before >= 0 else -1, at.tokens[k, 1]
-            places[k] = kept
-            kept += 1
+        way, keep = at.tokens[k], places[k]
+        before = int(places[way >> 32]) if way >= 0 else -1
+        at.tokens[kept] = before << 32 | way & _LOWER
+        places[k] = kept
+        kept += keep
     at.counts[2] = kept
     for i in range(at.counts[0]):
         at.before[i, _TOKEN] = places[at.before[i, _TOKEN]]
@@ -360,15 +363,17 @@ class Graph:
         return int(self.arcs[:, 2].max(initial=0))
 
     @cached_property
-    def _tables(self) -> tuple[_Arcs, _Floats]:
-        """The arcs, and what states weigh in the end (states,)."""
+    def _tables(self) -> tuple[_Arcs, _Floats, NDArray[np.int32]]:
+        """The arcs, what states weigh in the end (states,), and seats, all free."""
         bits = self.labels.bit_length()
         # One more, which is loaded ahead of its time and not followed.
         table = np.zeros((len(self.arcs) + 1, 2))
         table[:-1, 0], table[:-1, 1] = self.weights, self.arcs[:, 1] << bits | self.arcs[:, 2]
         final = np.full(self.states, -math.inf)
         final[list(self.final)] = list(self.final.values())
-        return _Arcs(table, bits, self.ranks, int(self.ranks.max(initial=-1)) + 1), final
+        seats = np.full((self.states + 1, 2), -1, np.int32)
+        seats[:, 1] = np.searchsorted(self.arcs[:, 0], np.arange(self.states + 1))
+        return _Arcs(table, bits, self.ranks, int(self.ranks.max(initial=-1)) + 1), final, seats
 
     def _ranked(self) -> NDArray[np.int32]:
         """Ranks of the states that arcs without input label leave, -1 of others."""
@@ -463,10 +468,12 @@ class Graph:
             return self.path(-math.inf, np.empty(0, np.int64))
         best = ends.argmax()
         found, token = [], int(tokens[best])
-        while token >= 0 and at.tokens[token, 1] >= 0:
-            found.append(int(at.tokens[token, 1]))
-            token = int(at.tokens[token, 0])
-        return self.path(float(ends[best]), np.array(found[::-1], np.int64))
+        while token >= 0:
+            way = int(at.tokens[token])
+            found.append(way & _LOWER)
+            token = way >> 32
+        # The first state's token came by no arc.
+        return self.path(float(ends[best]), np.array(found[-2::-1], np.int64))
 
     def best_paths(
         self,
@@ -565,7 +572,7 @@ class Graph:
     ) -> tuple[NDArray[Any], NDArray[np.int64], _Visited]:
         """Values of final states that are reached, in order, and their tokens; what was visited."""
         rows: Any = self._frames(frames)
-        arcs, final = self._tables
+        arcs, final, seats = self._tables
         sweep: Any = sweep_arcs
         if algebra is BIG_COUNT:
             sweep, table = interpreted(sweep_arcs), arcs.table.astype(object)
@@ -573,19 +580,20 @@ class Graph:
                 (own > -math.inf).astype(np.int64).astype(object) for own in (rows, table[:, 0])
             )
             arcs = arcs._replace(table=table)
-        states, first = self.states, np.searchsorted(self.arcs[:, 0], np.arange(self.states + 1))
-        room = max(states, _TOGETHER, int(np.diff(first).max()))
+        states = self.states
+        room = max(states, _TOGETHER, int(np.diff(seats[:, 1]).max()))
         at = _Visited(
-            np.column_stack([np.full(states + 1, -1), first]).astype(np.int32),
+            seats.copy(),
             np.empty(states, rows.dtype),
             np.empty(states, rows.dtype),
-            np.empty((states, 5), np.int32),
+            np.empty((states, 3), np.int32),
+            np.empty(states, np.int64),
             np.empty((states, 4), np.int32),
             np.empty(_BINS, np.int64),
             np.empty(room, rows.dtype),
             np.empty(room, np.int32),
-            np.empty((room, 2), np.int32),
-            np.empty((max(min(_TOKENS, 2 * states * (len(rows) + 2)), 4 * states), 2), np.int32),
+            np.empty(room, np.int64),
+            np.empty(max(min(_TOKENS, 2 * states * (len(rows) + 2)), 4 * states), np.int64),
             np.zeros(5, np.int64),
         )
         while True:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -126,6 +127,19 @@ class HiddenMarkovModel:
         """
         return cls(model.startprob_, model.transmat_, getattr(model, "emissionprob_", None))
 
+    @property
+    def probabilities(self) -> tuple[_Floats, _Floats, _Floats]:
+        """Of states in the first frame, of transitions, and of states by symbol (symbols, states)."""
+        emissions = np.empty((len(self.start), 0)) if self.emissions is None else self.emissions
+        return self.start, self.transitions, emissions.T
+
+    @cached_property
+    def logs(self) -> tuple[_Floats, _Floats, _Floats]:
+        """Logarithms of `probabilities`."""
+        with np.errstate(divide="ignore"):
+            start, steps, emissions = map(np.log, self.probabilities)
+        return start, steps, emissions
+
     def log_weights(self, observations: ArrayLike) -> _Floats:
         """Logarithms of what each frame weighs in each state.
 
@@ -155,9 +169,7 @@ class HiddenMarkovModel:
             raise InvalidInput(
                 "observations", found="symbols", expected="logarithms: the model has no emissions"
             )
-        codes = self.codes(given)
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.emissions.T)[codes])
+        return self.logs[2][self.codes(given)]
 
     def codes(self, observations: ArrayLike) -> NDArray[np.int64]:
         """Numbers of symbols.
@@ -199,7 +211,7 @@ def _given(observations: ArrayLike) -> NDArray[Any]:
 def _table(name: str, values: Any, shape: tuple[int | None, ...]) -> _Floats:
     """Rows of probabilities."""
     try:
-        found = np.ascontiguousarray(values, np.float64)
+        found = np.array(values, np.float64, order="C")
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(name, found="no table of numbers", expected="probabilities") from None
     wanted = " x ".join("any number" if n is None else str(n) for n in shape)
@@ -212,6 +224,8 @@ def _table(name: str, values: Any, shape: tuple[int | None, ...]) -> _Floats:
         row = int(rows.argmax())
         total = float(found.reshape(-1, found.shape[-1])[row].sum())
         raise InvalidInput(f"{name}, row {row}", found=f"the sum {total:.6g}", expected="1")
+    # What is computed from it is kept.
+    found.flags.writeable = False
     return found
 
 

@@ -647,9 +647,9 @@ def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, Any, NDArray[np.uint
     table = (source.table.astype(np.int64) + 2 * opened).astype(np.uint8)
     if isinstance(source, SkewedProfile):
         size = int(task.query_starts[1])
-        if len(table) > 32 or source.query.tobytes() != source.query[:size].tobytes() * (
-            task.query_starts.size - 1
-        ):
+        if len(table) > 32 or (np.diff(task.query_starts) != size).any():
+            return None
+        if (source.query.reshape(-1, size) != source.query[:size]).any():
             return None
         own = np.zeros((int(source.query.max()) + 1, 32), np.uint8)
         own[:, : len(table)] = table.T[: len(own)]
