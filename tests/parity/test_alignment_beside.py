@@ -160,11 +160,13 @@ def test_one_query_interpreted() -> None:
     [
         # What cells lie above those on their diagonals goes up to a match and a gap, down to two gaps.
         (127, -42, (42, 0)),
+        (127, -84, (42, 0)),
         (127, -84, (42, 42)),
         (0, -85, (85, 0)),
         (15, -160, (80, 80)),
         (3, -128, (84, 44)),
         (255 - 3 * 84, -85, (84, 1)),
+        (6, -17, (10, 1)),
     ],
 )
 def test_scores_at_the_limits(match: int, mismatch: int, costs: tuple[int, int]) -> None:
@@ -188,8 +190,8 @@ def test_what_octets_do_not_hold() -> None:
         return lists._octets(ListBatch(setup, task, host_lanes(8))) is not None
 
     assert serves(2, -3, (7, 2)) and not serves(2, -3, (7, 2), local=True)
-    assert serves(105, -50, (50, 0)) and not serves(106, -50, (50, 0)) and not serves(105, -51, (50, 0))
-    assert serves(5, -9, (7, 2)) and not serves(5, -10, (7, 2)) and not serves(5, -4, (2, 3))
+    assert serves(105, -100, (50, 0)) and not serves(106, -100, (50, 0)) and not serves(105, -101, (50, 0))
+    assert serves(5, -14, (7, 2)) and not serves(5, -15, (7, 2)) and not serves(5, -4, (2, 3))
     task = task_of(rng, [9] * 9, matrix_of(4, 2, -3), (7, 2), FREE[0])
     # Of other letters than a few, or in wider numbers, there is no table for pairs of several queries.
     wide = make_setup(task, keep=True, dtype=np.int32)

@@ -79,8 +79,7 @@ class GapDifferences(NamedTuple):
     def differences(p: GapDifferences, u: Any, v: Any, e: Any, f: Any, s: Any) -> Any:
         right, down = e + v, f + u
         h = maximum(maximum(s, right), down)
-        spent = h - p.over
-        handed = subtract_saturating(right, spent), subtract_saturating(down, spent)
+        handed = subtract_saturating(right + p.over, h), subtract_saturating(down + p.over, h)
         return h, right, h - v, h - u, handed[0], handed[1]
 
     @staticmethod

@@ -642,7 +642,7 @@ def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, Any, NDArray[np.uint
         return None
     # A cell lies two gaps below the one on its diagonal or less, and a score and a gap above it or less.
     least, most = int(source.table.min()), int(source.table.max())
-    if least < over - 2 * opened or most + 3 * opened > np.iinfo(np.uint8).max:
+    if least < -2 * opened or most + 3 * opened > np.iinfo(np.uint8).max:
         return None
     table = (source.table.astype(np.int64) + 2 * opened).astype(np.uint8)
     if isinstance(source, SkewedProfile):
