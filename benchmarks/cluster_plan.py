@@ -7,8 +7,9 @@
 The tables of the documentation (``docs/clusters.md``) are what this prints. The unit costs stand below with
 the commands that measured them. ``--measure`` measures anew, on the table given: what `plait vdj count` (one
 model and 55 models) and `plait vdj pgen` take of a core for a row, written as a folder of parts by one worker
-of Dask, in the worker and in the process that deals out the parts; wall time with two workers; bytes on disk;
-and it checks that two workers have written what one has. Of reads (FASTQ) that is ``--works annotate``.
+of Dask, in the worker and in the process that deals out the parts; wall time with two workers, and of two
+processes of one thread without Dask, each on a half, beside one on all; bytes on disk; and it checks that two
+workers have written what one has. Of reads (FASTQ) that is ``--works annotate``.
 ``--study`` takes the costs of a study from the output of ``benchmarks/vdj_study.py --json``, and
 ``--regression`` those of the regression, seconds of a core for a million rows, from
 ``benchmarks/study_regression.py``.
@@ -103,7 +104,6 @@ def measured(table: Path, wanted: list[str], costs: Costs) -> Costs:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         few, rows = _few(table, folder)
-        dealing = _dealing(table, folder, rows) if "dealing" in wanted else 4_700.0
         for name, words in COMMANDS.items():
             if name not in wanted:
                 continue
@@ -118,13 +118,19 @@ def measured(table: Path, wanted: list[str], costs: Costs) -> Costs:
             if name == "annotate":
                 costs = replace(costs, annotate=there, rearrangement_bytes=size)
             else:
-                works[name] = replace(works[name], worker=there, dealing=dealing, written=size)
+                works[name] = replace(works[name], worker=there, written=size)
+                if "dealing" in wanted:
+                    works[name] = replace(works[name], dealing=_dealing(name, table, folder, rows))
             walls = one[0] - start[0], two[0] - start[0]
+            alone = [_wall_of([one_table], words, folder) for one_table in (few, few, table)]
+            halves = _wall_of(_halves(table, folder), words, folder)
+            without = alone[2] - alone[1], halves - alone[1]
             print(
                 f"{name}: {rows:,} rows in {_PARTS} parts: {there:.2f} us a row in the worker, "
                 f"{size:.0f} bytes a row; wall time {walls[0]:.1f} s with one worker, {walls[1]:.1f} s with "
-                f"two: {walls[0] / walls[1]:.2f} x (load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores); "
-                "the same bytes",
+                f"two: {walls[0] / walls[1]:.2f} x; without Dask {without[0]:.1f} s by one process, "
+                f"{without[1]:.1f} s by two, each on a half: {without[0] / without[1]:.2f} x "
+                f"(load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores); the same bytes",
                 flush=True,
             )
             for made in ("first", "few", "one", "two"):
@@ -145,14 +151,55 @@ def _few(table: Path, folder: Path) -> tuple[Path, int]:
     return folder / "few.parquet", sum(pq.read_metadata(path).num_rows for path in files)
 
 
-def _dealing(table: Path, folder: Path, rows: int) -> float:
+def _halves(table: Path, folder: Path) -> list[Path]:
+    """The table, or reads, as two files."""
+    import pyarrow.parquet as pq
+
+    names = [folder / f"half-{n}{table.suffix or '.parquet'}" for n in (1, 2)]
+    if names[0].exists():
+        return names
+    if table.suffix == ".fastq":
+        lines = table.read_bytes().splitlines(keepends=True)
+        middle = len(lines) // 8 * 4
+        for name, some in zip(names, (lines[:middle], lines[middle:]), strict=True):
+            name.write_bytes(b"".join(some))
+        return names
+    whole = pq.read_table(table)
+    for name, first in zip(names, (0, len(whole) // 2), strict=True):
+        pq.write_table(whole.slice(first, -(-len(whole) // 2)), name, row_group_size=1 << 16)
+    return names
+
+
+def _wall_of(tables: list[Path], words: tuple[str, ...], folder: Path) -> float:
+    """Wall time of as many processes of one thread as there are tables, all at once."""
+    outputs = [folder / f"alone-{n}" for n in range(len(tables))]
+    began = time.perf_counter()
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "plait", "vdj", words[0], one, *words[1:], "-o", f"{output}/"],
+            env=os.environ | {"PLAIT_THREADS": "1"},
+            stdout=subprocess.DEVNULL,
+        )
+        for one, output in zip(tables, outputs, strict=True)
+    ]
+    assert not any(process.wait() for process in started)
+    took = time.perf_counter() - began
+    for output in outputs:
+        shutil.rmtree(output)
+    return took
+
+
+def _dealing(name: str, table: Path, folder: Path, rows: int) -> float:
     """What a part costs where parts are dealt out: how much more many take than few."""
-    words, parts = COMMANDS["count, one model"], (_PARTS, 20 * _PARTS)
+    words, parts = COMMANDS[name], (_PARTS, 20 * _PARTS)
     found = [_run(table, words, folder / f"{n}", 1, -(-rows // n))[1] for n in parts]
     cost = 1e6 * (found[1] - found[0]) / (parts[1] - parts[0])
     print(
-        f"{cost / 1000:.1f} ms a part where parts are dealt out: {parts[1]} parts and {parts[0]}", flush=True
+        f"{name}: {cost / 1000:.1f} ms a part where parts are dealt out: {parts[1]} parts and {parts[0]}",
+        flush=True,
     )
+    for n in parts:
+        shutil.rmtree(folder / f"{n}")
     return cost
 
 

@@ -1,7 +1,8 @@
 """RNA folding beside ViennaRNA: processor time of both on one core in the same run, and their answers.
 
 ``python benchmarks/folding.py --peer /path/to/python`` names an interpreter that has ViennaRNA,
-which is no part of plait; with ``--linearfold`` pylinearfold, whose energies are of the best it finds.
+which is no part of plait; with ``--linearfold`` pylinearfold, whose energies are of the best it finds;
+with ``--contrafold`` best structures by CONTRAfold's parameters beside those by Turner's, without a peer.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 import time
 from collections.abc import Callable
 
-from plait.folding import mfe, partition
+from plait.folding import FoldSettings, Model, Parameters, mfe, partition
 
 #: What the peer runs: sequences come by standard input; per kind of work, processor seconds and energies.
 PEER = """
@@ -70,15 +71,38 @@ def best_time(run: Callable[[], list[float]], repeats: int) -> tuple[float, list
     return best, energies
 
 
+def beside_contrafold(turns: int) -> None:
+    """Print how long best structures take by scores of double precision, beside those of single precision."""
+    learned = FoldSettings(Model(Parameters.contrafold()))
+    for count, bases in ((512, 76), (40, 400), (4, 1000)):
+        given = sequences(count, bases)
+
+        def by_turner(given: list[str] = given) -> list[float]:
+            return list(mfe(given, threads=1).energies)
+
+        def by_contrafold(given: list[str] = given) -> list[float]:
+            return list(mfe(given, learned, threads=1).energies)
+
+        each = [(best_time(by_turner, 1)[0], best_time(by_contrafold, 1)[0]) for _ in range(turns)]
+        one, other = (1e3 * min(found) for found in zip(*each, strict=True))
+        name = f"mfe {count} x {bases}"
+        print(
+            f"{name:<20} Turner {one:.1f} ms, CONTRAfold {other:.1f} ms: {other / one:.2f} times", flush=True
+        )
+
+
 def main() -> None:
     """Print a line for each kind of work."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", help="an interpreter that has ViennaRNA")
     parser.add_argument("--long", action="store_true", help="3,000 bases, too")
     parser.add_argument("--linearfold", action="store_true", help="least energies beside LinearFold's, alone")
+    parser.add_argument("--contrafold", action="store_true", help="CONTRAfold's parameters alone")
     parser.add_argument("--short", action="store_true", help="76 bases alone")
     parser.add_argument("--turns", type=int, default=1, help="of both, one after the other: the least counts")
     options = parser.parse_args()
+    if options.contrafold:
+        return beside_contrafold(options.turns)
     work = [("mfe", sequences(1, 76), 20), ("mfe", sequences(512, 76), 2), ("mfe", sequences(1, 500), 4)]
     work += [("mfe", sequences(1, 1000), 3), ("sum", sequences(64, 76), 2), ("sum", sequences(1, 500), 3)]
     work += [("sum", sequences(1, 1000), 2), ("pairs", sequences(64, 76), 2), ("pairs", sequences(1, 500), 2)]

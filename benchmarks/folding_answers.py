@@ -242,7 +242,7 @@ def near(peer: Peer, draw: random.Random, count: int) -> Iterator[str]:
 
 def _enumerated(sequence: str) -> dict[str, float]:
     """Boltzmann factors of all structures, each from its loops: nothing of recurrences."""
-    from plait.dp.intervals.tables import strands_of
+    from plait.dp.intervals.launches import strands_of
     from plait.folding.energies import SUMS, weigh
     from plait.folding.folds import codes_checked, molecule_of, strand_of
     from plait.folding.structures import brackets

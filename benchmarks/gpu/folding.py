@@ -21,8 +21,7 @@ from plait.devices.cuda import cuda
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
 from plait.dp.intervals import gpu_fold, gpu_spans
-from plait.dp.intervals.launches import ENSEMBLES, FOLDS, EnsembleBatch, FoldBatch
-from plait.dp.intervals.tables import Strand
+from plait.dp.intervals.launches import ENSEMBLES, FOLDS, EnsembleBatch, FoldBatch, Strand
 from plait.folding import Restraints, mfe
 from plait.folding.energies import weigh
 from plait.folding.folds import FoldSettings, codes_checked

@@ -10,52 +10,56 @@ with 55, into folders of parts. Every worker has so many threads, whatever the n
 from __future__ import annotations
 
 import argparse
-import os
+import logging
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import dask
 import pyarrow.parquet as pq
 from count_files import counted, tables
+from distributed import Nanny, Scheduler, SpecCluster
 
 from plait.run.executor import Executor, open_executor
 from plait.vdj.models import PathModel
 
 SWEEP = PathModel(sweep_pi=(0, 1, 2, 3, 4), sweep_nu=tuple(range(11)))
+#: As of workers that plait starts itself: pages are kept for the next part.
+_PAGES = {"MALLOC_TRIM_THRESHOLD_": 256 << 20, "MALLOC_MMAP_THRESHOLD_": 32 << 20}
+_BEGAN = time.perf_counter()
+
+
+def told(what: str) -> None:
+    """Print a line with the seconds since the start."""
+    print(f"{time.perf_counter() - _BEGAN:6.1f} s  {what}", flush=True)
 
 
 @contextmanager
 def workers_of(gpus: int, threads: int, folder: Path, device: str) -> Iterator[Executor]:
     """An executor of `gpus` workers, of which each sees a GPU of its own."""
-    address = folder / f"scheduler-{gpus}.json"
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(module: str, *words: object, **environment: str) -> None:
-        command = [sys.executable, "-m", f"distributed.cli.{module}", "--scheduler-file", address, *words]
-        seen = {**os.environ, **environment}
-        started.append(subprocess.Popen([str(word) for word in command], env=seen, stdout=subprocess.DEVNULL))
-
-    try:
-        start("dask_scheduler", "--no-dashboard", "--host", "127.0.0.1", "--port", 0)
-        while not address.exists():
+    # A host that is named: without a network, Dask would wait for names to be looked up in every process.
+    here = {"host": "127.0.0.1", "port": 0, "dashboard": False}
+    room = {"nthreads": threads, "memory_limit": 0, "local_directory": str(folder), "death_timeout": 60}
+    seen = [{"CUDA_VISIBLE_DEVICES": str(gpu)} if device == "cuda" else {} for gpu in range(gpus)]
+    workers = {
+        number: {"cls": Nanny, "options": {**here, **room, "env": environment}}
+        for number, environment in enumerate(seen)
+    }
+    scheduler = {"cls": Scheduler, "options": here}
+    with (
+        dask.config.set({f"distributed.nanny.pre-spawn-environ.{key}": n for key, n in _PAGES.items()}),
+        SpecCluster(workers, scheduler, silence_logs=logging.WARNING) as cluster,
+        open_executor("dask", scheduler=cluster.scheduler_address) as executor,
+    ):
+        deadline = time.monotonic() + 60
+        while executor.slots < gpus * threads:
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{executor.slots} of {gpus * threads} threads of workers after 60 s")
             time.sleep(0.1)
-        for gpu in range(gpus):
-            seen = {"CUDA_VISIBLE_DEVICES": str(gpu)} if device == "cuda" else {}
-            room = "--memory-limit", 0, "--local-directory", folder
-            start("dask_worker", "--no-dashboard", "--nthreads", threads, *room, **seen)
-        with open_executor("dask", scheduler_file=address) as executor:
-            while executor.slots < gpus * threads:
-                time.sleep(0.5)
-            yield executor
-    finally:
-        for process in reversed(started):
-            process.terminate()
-            process.wait()
+        yield executor
 
 
 def main() -> None:
@@ -70,31 +74,31 @@ def main() -> None:
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--device", default="cuda")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=options.folder) as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
+        folder = Path(temporary)
         whole = tables(folder, options.rows, wide=False)["4 columns"]
         quarter = folder / "quarter.parquet"
         pq.write_table(pq.read_table(whole).slice(0, options.rows // 4), quarter, row_group_size=1 << 16)
         works = {"one model": (whole, PathModel()), "55 models": (quarter, SWEEP)}
+        told(f"{options.rows:,} rows are drawn and written")
         before: dict[str, float] = {}
         for gpus in options.gpus:
             with workers_of(gpus, options.threads, folder, options.device) as executor:
-                for told, (source, model) in works.items():
-                    output = folder / f"{told[:2]}-{gpus}"
+                told(f"{gpus} workers are there")
+                for name, (source, model) in works.items():
+                    output = folder / f"{name[:2]}-{gpus}"
                     # Kernels are compiled, and models made, by few rows.
-                    began = time.perf_counter()
                     counted(folder / "few.parquet", f"{output}/", model, options.device, 1, None, executor)
-                    print(f"warm after {time.perf_counter() - began:.1f} s", flush=True)
+                    told(f"{name}: warm")
                     how = model, options.device, options.repeat, None, executor
                     seconds, _ = counted(source, f"{output}/", *how)
-                    first = before.setdefault(told, seconds)
+                    first = before.setdefault(name, seconds)
                     rows = pq.read_metadata(source).num_rows
-                    print(
-                        f"{told}, {gpus} worker{'s' * (gpus > 1)} of a GPU and {options.threads} threads: "
-                        f"{rows / seconds:,.0f} rows/s of {rows:,}, {first / seconds:.2f} x",
-                        flush=True,
+                    told(
+                        f"{name}, {gpus} worker{'s' * (gpus > 1)} of a GPU and {options.threads} threads: "
+                        f"{rows / seconds:,.0f} rows/s of {rows:,}, {first / seconds:.2f} x"
                     )
-                    compare(folder / f"{told[:2]}-{options.gpus[0]}", output)
+                    compare(folder / f"{name[:2]}-{options.gpus[0]}", output)
                     if gpus != options.gpus[0]:
                         shutil.rmtree(output)
 

@@ -10,10 +10,9 @@ from tests.fuzz.tables import place
 from tests.fuzz.trial import Parser
 
 from plait.folding import FoldSettings, Model, Parameters
-from plait.folding.constraints import reactivities_of, read_reactivities
 from plait.folding.energies import weigh
 from plait.folding.folds import codes_checked
-from plait.folding.inputs import Inputs, evaluated
+from plait.folding.inputs import Inputs, evaluated, reactivities_of, read_reactivities
 
 _STACK = " ".join(str(-240 + 10 * (k % 7)) for k in range(49))
 _HEAD = b"## RNAfold parameter file v2.0\n"

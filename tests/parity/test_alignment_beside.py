@@ -51,8 +51,8 @@ def task_of(
     return PairList(*joined(queries), *joined(targets), matrix, *costs, FreeEnds(*free, False, False))
 
 
-def beside(task: PairList, width: int) -> ListBatch:
-    batch = ListBatch(make_setup(task, keep=True), task, lanes_of(width))
+def beside(task: PairList, width: int, keep: bool = True) -> ListBatch:
+    batch = ListBatch(make_setup(task, keep=keep), task, lanes_of(width))
     assert lists._octets(batch) is not None
     return batch
 
@@ -99,6 +99,9 @@ def test_all_lengths_and_free_ends(free: tuple[bool, ...]) -> None:
         wanted = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
         assert_same(target.launch(PAIR_LIST, beside(task, width)), wanted)
         assert_same(CpuTarget(3).launch(PAIR_LIST, beside(task, width)), wanted)
+        scores = target.launch(PAIR_LIST, beside(task, width, keep=False))
+        assert np.array_equal(scores.scores, wanted.scores) and scores.runs.shape == (0, 2)
+        assert np.array_equal(scores.ends[:, [1, 3]], wanted.ends[:, [1, 3]])
 
 
 def against(task: PairList, pairs: int, rng: random.Random) -> PairList:
@@ -127,6 +130,20 @@ def test_one_query_of_many_letters(free: tuple[bool, ...]) -> None:
         task.query[-1] = (task.query[-1] + 1) % codes
         batch = ListBatch(make_setup(task, keep=True), task, host_lanes(8))
         assert lists._octets(batch) is None
+
+
+def test_queries_that_only_together_repeat_the_first() -> None:
+    rng, width = random.Random(4), host_lanes(8).width
+    lengths = [4, *(3, 5) * (width // 2)]
+    targets = [rng.choices(range(20), k=4) for _ in lengths]
+    drawn = [rng.randint(-5, 11) for _ in range(400)]
+    query, starts = np.arange(sum(lengths)) % 2, np.cumsum([0, *lengths])
+    every = np.arange(len(lengths) + 1) * 4
+    codes = query.astype(np.uint8), starts, np.array(targets, np.uint8).ravel(), every
+    costs = np.array(drawn, np.int32).reshape(20, 20), 11, 1
+    task = PairList(*codes, *costs, FreeEnds(*FREE[0], False, False))
+    found, wanted = (ListBatch(make_setup(task, keep=True), task, lanes) for lanes in (host_lanes(8), None))
+    assert_same(CpuTarget(1).launch(PAIR_LIST, found), CpuTarget(1).launch(PAIR_LIST, wanted))
 
 
 @pytest.mark.interpreted
@@ -174,8 +191,9 @@ def test_what_octets_do_not_hold() -> None:
     assert serves(105, -50, (50, 0)) and not serves(106, -50, (50, 0)) and not serves(105, -51, (50, 0))
     assert serves(5, -9, (7, 2)) and not serves(5, -10, (7, 2)) and not serves(5, -4, (2, 3))
     task = task_of(rng, [9] * 9, matrix_of(4, 2, -3), (7, 2), FREE[0])
-    for setup in (make_setup(task, keep=False), make_setup(task, keep=True, dtype=np.int32)):
-        assert lists._octets(ListBatch(setup, task, host_lanes(8))) is None
+    # Of other letters than a few, or in wider numbers, there is no table for pairs of several queries.
+    wide = make_setup(task, keep=True, dtype=np.int32)
+    assert lists._octets(ListBatch(wide, task, host_lanes(8))) is None
     assert lists._octets(ListBatch(make_setup(task, keep=True), task)) is None
 
 

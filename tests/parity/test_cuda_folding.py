@@ -12,9 +12,8 @@ from support.folding import HAIRPINS, codes_of, weights_of
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
 from plait.dp.intervals import gpu_fold
-from plait.dp.intervals.launches import ENSEMBLES, FOLDS, EnsembleBatch, FoldBatch
+from plait.dp.intervals.launches import ENSEMBLES, FOLDS, EnsembleBatch, FoldBatch, Strand
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor
-from plait.dp.intervals.tables import Strand
 from plait.folding import FoldSettings, Restraints
 from plait.folding.constraints import molecule_of
 from plait.folding.folds import fold_molecules
@@ -111,9 +110,9 @@ def test_enforced_constraints() -> None:
     found = fold_molecules(molecules, asked, CudaTarget((0,)))
     for one, other, molecule in zip(found, expected, molecules, strict=True):
         assert one == other
-        if molecule.forced is not None and one.score > -np.inf:
-            assert (partners_of(one.structure)[molecule.forced] >= 0).all()
-    assert sum(one.score > -np.inf for one in found) > 1
+        if molecule.forced is not None and one[0] > -np.inf:
+            assert (partners_of(one[1])[molecule.forced] >= 0).all()
+    assert sum(one[0] > -np.inf for one in found) > 1
 
 
 def test_what_is_left_to_the_cpu() -> None:

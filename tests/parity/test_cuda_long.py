@@ -8,6 +8,7 @@ import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from support.ranks import on_ranks
 
 from plait.align import SubstitutionMatrix, align, local_best, score
 from plait.align import batches as whole_pairs
+from plait.devices.driver import DriverDevice
 from plait.dp.pairs import kbest
 from plait.dp.pairs import launches as pair_launches
 from plait.dp.pairs.gpu_long import (
@@ -270,6 +272,23 @@ def test_plan_covers_all_cells_and_keeps_to_its_limits(
     if devices > 1 and sizes[0] > 1_000_000:
         # Every device has as many of a diagonal as the others.
         assert len({tile.row for tile in found}) % devices == 0
+
+
+@pytest.mark.parametrize(("devices", "launches"), [(1, 6), (2, 6), (4, 4)])
+@pytest.mark.parametrize("limit", [0, 1 << 30])
+def test_launches_take_the_least_time(
+    monkeypatch: pytest.MonkeyPatch, devices: int, launches: int, limit: int
+) -> None:
+    # Three stripes for each scheduler, or five at once where every device has one launch.
+    from plait.dp.pairs import gpu_long
+
+    facts = DriverDevice(0, "H200", (9, 0), 132, 140 << 30, shared_per_block=227 << 10)
+    monkeypatch.setattr(gpu_long, "_Device", lambda number: SimpleNamespace(facts=facts))
+    monkeypatch.setattr(gpu_long, "least_free_memory", lambda numbers, tidy: (100 << 30, 0))
+    tiles = gpu_long.GpuTiles([0] * devices)
+    tiles._last = SimpleNamespace(most_warps=lambda facts: 20)  # type: ignore[assignment]
+    grid = tiles.grid(Tile(0, 4_600_000, 0, 4_900_000), limit, 0)
+    assert grid.visit_rows.size - 1 == launches
 
 
 @pytest.mark.parametrize("wanted", [1, 200])

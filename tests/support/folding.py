@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.dp.intervals.launches import filled
 from plait.dp.intervals.loops import (
     CLOSING,
     EXTERIOR,
@@ -24,7 +25,6 @@ from plait.dp.intervals.loops import (
     loop_weight,
     pair_type,
 )
-from plait.dp.intervals.tables import filled
 from plait.folding.energies import OWN_LOOPS
 from plait.lang.algebras import choice, extend
 

@@ -158,6 +158,16 @@ def test_rounding_does_not_add_up() -> None:
     assert found.frequency == pytest.approx(math.exp(helix + found.ensemble_energy), rel=1e-6)
 
 
+def test_forced_pairs_are_scored_as_exactly() -> None:
+    settings, constraint = FoldSettings(SETTINGS.model, enforce=True), f"({'.' * 150})"
+    for seed in range(3):
+        sequence = f"G{drawn(seed, 150)}C"
+        found = mfe([sequence], settings, restraints=[Restraints(constraint)], threads=1)
+        pairs = [(i, int(j)) for i, j in enumerate(partners_of(found.structures[0])) if i < j]
+        assert (0, 151) in pairs
+        assert abs(found.energies[0] + score_of(sequence, pairs)) < ROUNDING * len(sequence)
+
+
 def test_interior_loops_of_all_sides_are_explained() -> None:
     for one in range(31):
         for other in range(31 - one):

@@ -23,7 +23,7 @@ from support.folding import (
 
 from plait.devices.target import CpuTarget, ReferenceTarget, interpreted
 from plait.dp.intervals import launches
-from plait.dp.intervals.launches import FoldBatch
+from plait.dp.intervals.launches import FoldBatch, Room, Strand, filled, strands_of
 from plait.dp.intervals.loops import _SPECIAL, hairpin_weight, inward, pair_type
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor
 from plait.dp.intervals.rows import (
@@ -33,7 +33,6 @@ from plait.dp.intervals.rows import (
     Intervals,
     fill_kernel,
 )
-from plait.dp.intervals.tables import Room, Strand, filled, strands_of
 from plait.dp.intervals.walk import fold_kernel, walk_kernel
 from plait.folding.structures import partners_of
 from plait.lang.algebras import (

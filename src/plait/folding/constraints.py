@@ -1,13 +1,11 @@
 """What is known of a sequence beforehand: which bases pair, and how reactive they are.
 
-A module of its own: files and functions give it alike, and it knows of no energies.
+A module of its own: files and functions give it alike, and it knows of neither files nor energies.
 """
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,17 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.dp.intervals.loops import SMALLEST_HAIRPIN
-from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.folding.parameters import LETTERS, PAIRS, codes_of
+from plait.errors import InvalidInput, Unsupported
+from plait.folding.parameters import LETTERS, PAIRS
 from plait.folding.structures import partners_of
-from plait.formats.compression import read_text
 
 if TYPE_CHECKING:
     from plait.folding.folds import FoldSettings
 
 #: Signs of a constraint, as RNAfold has them.
 SIGNS: Final = ".|x<>()"
-_REACTIVITIES: Final = "lines of a base and its reactivity"
 _NOT_BRACKETS: Final = str.maketrans(dict.fromkeys("|x<>", "."))
 _PAIRING: Final = {(LETTERS.index(pair[0]), LETTERS.index(pair[1])) for pair in PAIRS}
 
@@ -150,77 +146,3 @@ def _pseudo_energies(
     with np.errstate(invalid="ignore", divide="ignore"):
         energies = np.rint(100 * (settings.slope * np.log1p(found) + settings.intercept))
     return np.where(found >= 0, energies, 0.0)
-
-
-class Reactivities(NamedTuple):
-    """Reactivities of a sequence by base, from 1 on, with the letter if given and the line."""
-
-    line: int
-    values: Mapping[int, tuple[str | None, float, int]]
-
-
-def read_reactivities(path: str | os.PathLike[str]) -> dict[str | None, Reactivities]:
-    """Reactivities by the name of their sequence; None where no line ``>name`` stands before them.
-
-    Lines have a base from 1 on, maybe its letter, and a number or NA. FormatError if they have not.
-    """
-    found: dict[str | None, Reactivities] = {}
-    values: dict[int, tuple[str | None, float, int]] = {}
-    for number, line in enumerate(read_text(path, _REACTIVITIES).splitlines(), 1):
-        words = line.split()
-        if line.startswith(">"):
-            name = line[1:].split()[0] if len(line.split()[0]) > 1 else ""
-            if name in found or not name:
-                raise FormatError(path, line=number, found=repr(line[:40]), expected="a name of its own")
-            values = {}
-            found[name] = Reactivities(number, values)
-        elif words and not line.startswith("#"):
-            if not found:
-                found[None] = Reactivities(number, values)
-            place, entry = _entry(path, number, words)
-            if place in values:
-                raise FormatError(path, line=number, found=f"base {place:,} again", expected="each base once")
-            values[place] = entry
-    if not found:
-        raise FormatError(path, found="no reactivities", expected=_REACTIVITIES)
-    return found
-
-
-def _entry(path: object, number: int, words: list[str]) -> tuple[int, tuple[str | None, float, int]]:
-    """A base, its letter if given, its reactivity and the line."""
-    letter = words[1] if len(words) > 2 else None
-    try:
-        place, value = int(words[0]), words[-1]
-        reactivity = -1.0 if value.upper() in ("NA", "NAN") or len(words) == 1 else float(value)
-        fits = place > 0 and len(words) <= 3 and len(letter or "N") == 1
-        if not (fits and math.isfinite(reactivity)):
-            raise ValueError
-    except ValueError:
-        raise FormatError(
-            path,
-            line=number,
-            found=repr(" ".join(words)[:40]),
-            expected="a base from 1 on, maybe its letter, and a reactivity or NA",
-        ) from None
-    return place, (letter, reactivity, number)
-
-
-def reactivities_of(path: object, told: Reactivities, codes: NDArray[np.int8]) -> NDArray[np.float64]:
-    """Reactivities of all bases of a sequence, unknown ones -1; FormatError if they are not of it."""
-    found = np.full(codes.size, -1.0)
-    for place, (letter, value, line) in told.values.items():
-        if place > codes.size:
-            raise FormatError(
-                path, line=line, found=f"base {place:,}", expected=f"at most {codes.size:,}, the sequence's"
-            )
-        base = LETTERS[codes[place - 1]]
-        if letter is not None and codes_of(letter.encode("utf-8", "replace"))[0] != codes[place - 1]:
-            raise FormatError(path, line=line, found=f"{letter!r} as base {place:,}", expected=repr(base))
-        found[place - 1] = value
-    return found
-
-
-def constraint_apart(text: bytes) -> tuple[bytes, str | None]:
-    """A sequence, and the constraint that may stand behind it."""
-    at = next((place for place, sign in enumerate(text) if chr(sign) in SIGNS), len(text))
-    return text[:at], text[at:].decode("utf-8", "replace") if at < len(text) else None

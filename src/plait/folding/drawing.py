@@ -14,19 +14,15 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.folding.structures import PairTable, partners_of
+from plait.folding.structures import PairTable, loops_within, partners_of
 
+_DATA: Final = files("plait.folding") / "data"
 #: From improbable to probable: the colours of viridis, the darkest last.
 COLOURS: Final = (
     *("#fde725", "#bddf26", "#7ad151", "#44bf70", "#22a884", "#21918c"),
     *("#2a788e", "#355f8d", "#414487", "#482475", "#440154"),
 )
-_STYLE: Final = (
-    "text{font-family:system-ui,sans-serif;fill:var(--ink,#222)}"
-    ".line{fill:none;stroke:var(--faint,#888)}.axis{stroke:var(--faint,#888);fill:none}"
-    ".best{fill:none;stroke:var(--best,#b3401f)}.mean{fill:none;stroke:var(--mean,#1f6fb3)}"
-    ".dot{fill:var(--ink,#222)}.chosen{fill:var(--best,#b3401f)}.ring{stroke:var(--ink,#222)}"
-)
+_STYLE: Final = (_DATA / "drawing.css").read_text("utf-8").replace("\n", "")
 #: Bases with letters and words of their own in a drawing, and bases with letters beside a dot plot.
 _MOST_LETTERS: Final = 1_500
 _MOST_BESIDE: Final = 120
@@ -49,15 +45,8 @@ def layout(partners: NDArray[np.int32]) -> NDArray[np.float64]:
     n = partners.size
     # Of every base, the angles within the loops that it is part of; in none is a half turn.
     angles = np.zeros(n)
-    for i in (-1, *np.flatnonzero(partners > np.arange(n)).tolist()):
-        last = n if i < 0 else int(partners[i])
-        members, place = [] if i < 0 else [i, last], i + 1
-        while place < last:
-            members.append(place)
-            if partners[place] > place:
-                place = int(partners[place])
-                members.append(place)
-            place += 1
+    for i, within in loops_within(partners).items():
+        members = within if i < 0 else [i, int(partners[i]), *within]
         angles[members] += np.pi * (1 if i < 0 else (len(members) - 2) / len(members))
     steps = np.exp(1j * np.cumsum(angles - np.pi))
     places = np.concatenate([[0], np.cumsum(steps[:-1])])[:n]
@@ -257,7 +246,7 @@ def page(drawn: Drawn, facts: Mapping[str, str], lines: Iterable[str], made: str
     listed = "".join(
         f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(fact)}</dd></div>" for name, fact in facts.items()
     )
-    template = Template((files("plait.folding") / "data" / "page.html").read_text("utf-8"))
+    template = Template((_DATA / "page.html").read_text("utf-8"))
     return template.substitute(
         name=html.escape(drawn.name),
         facts=listed,

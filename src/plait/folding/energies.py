@@ -10,23 +10,8 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.dp.intervals.loops import (
-    BEYOND,
-    BULGE,
-    CLOSING,
-    EXTERIOR,
-    GENERIC,
-    HAIRPIN,
-    LETTERS,
-    ONE_SIDED,
-    OWN,
-    REVERSED,
-    STEM,
-    TWO_THREE,
-    TYPES,
-    LoopTables,
-    LoopWeights,
-)
+from plait.dp.intervals import loops
+from plait.dp.intervals.loops import LoopTables, LoopWeights
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor
 from plait.errors import Unsupported
 from plait.folding.parameters import GAS_CONSTANT, KELVIN, NEVER, PAIRS, STANDARD, Parameters, codes_of
@@ -52,21 +37,23 @@ _ALGEBRAS: Final = {
     **{"scores": SCORES, "fine scores": WIDE_SCORES, "wide scores": WIDE_SCORES},
     **{"sums": SUMS, "logarithms": LOGARITHMS},
 }
-#: Learned scores of which the best are sought are whole so many-ths of a hundredth, so that sums are exact:
-#: fewer where forced bases add their bonus.
-_PARTS: Final = {"fine scores": 1 << 20, "wide scores": 64}
+#: Learned scores of which the best are sought are whole ones of two to the minus so many hundredths, so that
+#: sums are exact, which have so many bits.
+_FINE, _BITS = 20, 52
 
 
 class Weighing(NamedTuple):
     """What loops weigh in an algebra, and an unpaired base elsewhere.
 
-    `value` is the weight of some energies, of loops of so many bases.
+    `value` is the weight of some energies, of loops of so many bases; `bonus` what a forced base that pairs
+    adds to a score: more than structures are apart.
     """
 
     rule: NearestNeighbor
     algebra: Any
     loops: LoopWeights
     value: Callable[..., Any]
+    bonus: float
 
 
 @dataclass(frozen=True)
@@ -129,26 +116,32 @@ def weigh(model: Model, meaning: Meaning, longest: int, scale: float = 0.0) -> W
     parameters = model.parameters.at(model.temperature)
     specials = sorted(parameters.special)
     scores = meaning.endswith("scores")
+    bonus, parts = 2.0**32, 1.0
     if parameters.learned:
-        rule, loops = _learned(parameters.energies, _PARTS.get(meaning), longest)
+        rule, energies = _learned(parameters.energies, longest)
+        most = max(np.abs(table[np.isfinite(table)]).max(initial=1) for table in energies[1:])
+        # A pair adds four weights at most, an unpaired base one: no structures are as far apart.
+        bonus = 2.0 ** np.ceil(np.log2(8 * longest * most))
+        parts = 2.0 ** (_FINE if meaning == "fine scores" else min(_FINE, _BITS - np.log2(bonus * longest)))
     else:
-        rule, loops = _energies(parameters, model.dangles, scores, longest, specials)
+        rule, energies = _energies(parameters, model.dangles, scores, longest, specials)
     of_rule, bases = _bases(longest, specials)
     dtype = np.float32 if meaning == "scores" else np.float64
 
     def value(energy: Any, count: Any = 0) -> Any:
         if scores:
-            return (0 - np.asarray(energy, np.float64)).astype(dtype)
+            return (0 - np.round(np.asarray(energy, np.float64) * parts) / parts).astype(dtype)
         logarithm = -np.asarray(energy, np.float64) / model.thermal_energy - scale * np.asarray(count)
         with np.errstate(over="ignore"):
             return logarithm if meaning == "logarithms" else np.exp(logarithm)
 
-    pairs = zip(loops[1:], bases[1:], strict=True)
+    pairs = zip(energies[1:], bases[1:], strict=True)
     weights = [np.ascontiguousarray(value(energy, count)) for energy, count in pairs]
     numbers = [value(energy, count)[()] for energy, count in zip(rule, of_rule, strict=True)]
     hairpins = [codes_of(loop.encode()).tolist() for loop in specials]
-    packed = LoopTables(loops.pair_types, *weights).packed(hairpins, OWN_LOOPS if parameters.learned else ())
-    return Weighing(NearestNeighbor(*numbers), _ALGEBRAS[meaning], packed, value)
+    own = OWN_LOOPS if parameters.learned else ()
+    packed = LoopTables(energies.pair_types, *weights).packed(hairpins, own)
+    return Weighing(NearestNeighbor(*numbers), _ALGEBRAS[meaning], packed, value, bonus)
 
 
 def _bases(longest: int, specials: list[str]) -> tuple[NearestNeighbor, LoopTables]:
@@ -189,7 +182,7 @@ def _energies(
         one_sided=found["interior"] + np.append([0, 0], asymmetry[:-2]),
         interior=found["interior"],
         asymmetry=asymmetry,
-        own=np.full(OWN, NEVER),
+        own=np.full(loops.OWN, NEVER),
         stack=found["stack"],
         none_one=np.repeat(found["stack"][:, :, None] + found["bulge"][1], 5, 2),
         one_one=found["int11"],
@@ -202,9 +195,7 @@ def _energies(
     return (found["multi_unpaired"], np.float64(0)), tables
 
 
-def _learned(
-    found: Mapping[str, _Table], parts: int | None, longest: int
-) -> tuple[tuple[Any, Any], LoopTables]:
+def _learned(found: Mapping[str, _Table], longest: int) -> tuple[tuple[Any, Any], LoopTables]:
     """CONTRAfold's scores in the place of weights, with their signs turned.
 
     What a pair counts for is shared by the loops on both of its sides, so that these look alike from either.
@@ -218,9 +209,9 @@ def _learned(
     stems = closing + found["dangle_left"][left, right][:, letters, None]
     stems = stems + found["dangle_right"][left, right][:, None, letters]
     inward, outward = np.repeat(ends[..., None], 6, 3), np.repeat(_from_behind(ends)[..., None], 6, 3)
-    inward[..., CLOSING] = found["multi_base"] + found["multi_paired"] + stems
-    outward[..., STEM] = found["multi_paired"] + _from_behind(stems)
-    outward[..., EXTERIOR] = found["external_paired"] + _from_behind(stems)
+    inward[..., loops.CLOSING] = found["multi_base"] + found["multi_paired"] + stems
+    outward[..., loops.STEM] = found["multi_paired"] + _from_behind(stems)
+    outward[..., loops.EXTERIOR] = found["external_paired"] + _from_behind(stems)
     inward[0] = outward[0] = NEVER
     size, bulge = found["internal_length"], found["bulge_length"]
     asymmetry, explicit = found["internal_asymmetry"], found["internal_explicit"]
@@ -233,7 +224,7 @@ def _learned(
     by_size, by_difference = size.copy(), asymmetry.copy()
     by_size[5], by_size[6:8], by_difference[0] = interior(2, 3) - asymmetry[1], NEVER, NEVER
     # By the pair around, that within as seen from there, and letters; ends of the second from behind.
-    o, w = np.arange(TYPES)[:, None], np.arange(TYPES)
+    o, w = np.arange(loops.TYPES)[:, None], np.arange(loops.TYPES)
     first, second = ends[:, :5, :5], ends[:, :5, :5].swapaxes(1, 2)
     none_one = first[o, :, left[w]] + first[w, right[o]] + found["bulge_0x1_nucleotides"] + bulge[1]
     one_one = first[:, None] + second + found["internal_1x1_nucleotides"] + interior(1, 1)
@@ -256,15 +247,11 @@ def _learned(
         outward=outward.reshape(-1, 6),
         special=np.array([NEVER]),
     )
-    rule = found["multi_unpaired"], found["external_unpaired"]
-    if parts:
-        rounded = [np.round(parts * np.asarray(table)) / parts for table in (*rule, *tables[1:])]
-        rule, tables = (rounded[0], rounded[1]), LoopTables(tables.pair_types, *rounded[2:])
-    return rule, tables
+    return (found["multi_unpaired"], found["external_unpaired"]), tables
 
 
 def _pair_types() -> NDArray[np.int8]:
-    found = np.zeros((LETTERS, LETTERS), np.int8)
+    found = np.zeros((loops.LETTERS, loops.LETTERS), np.int8)
     for kind, pair in enumerate(PAIRS, 1):
         found[BASES.index(pair[0]), BASES.index(pair[1])] = kind
     return found.reshape(-1)
@@ -272,39 +259,40 @@ def _pair_types() -> NDArray[np.int8]:
 
 def _end_penalty(found: Mapping[str, _Table]) -> _Table:
     """By type: what a stem that ends in AU or GU costs. Shape (7, 1, 1)."""
-    kinds = np.arange(TYPES)[:, None, None]
+    kinds = np.arange(loops.TYPES)[:, None, None]
     return np.where(kinds > 2, found["terminal_au"], 0)
 
 
 def _stem_ends(found: Mapping[str, _Table], mismatch: str, dangles: int) -> _Table:
     """By type, letter on the left and on the right: what a stem costs beside its loop. Shape (7, 6, 6)."""
-    ends = np.zeros((TYPES, LETTERS, LETTERS))
+    ends = np.zeros((loops.TYPES, loops.LETTERS, loops.LETTERS))
     if dangles:
-        ends[:, :BEYOND, :BEYOND] = found[mismatch]
-        ends[:, :BEYOND, BEYOND] = found["dangle5"]
-        ends[:, BEYOND, :BEYOND] = found["dangle3"]
+        ends[:, : loops.BEYOND, : loops.BEYOND] = found[mismatch]
+        ends[:, : loops.BEYOND, loops.BEYOND] = found["dangle5"]
+        ends[:, loops.BEYOND, : loops.BEYOND] = found["dangle3"]
     return ends + _end_penalty(found)
 
 
 def _ends(found: Mapping[str, _Table], dangles: int, *, within: bool) -> _Table:
     """What a pair adds to the loop within or around it."""
-    tables = np.zeros((TYPES, LETTERS, LETTERS, 6))
-    for column, name in ((GENERIC, "interior"), (ONE_SIDED, "interior_1n"), (TWO_THREE, "interior_23")):
-        mismatches = found[f"mismatch_{name}"]
-        tables[:, :BEYOND, :BEYOND, column] = mismatches if within else _from_behind(mismatches)
-    tables[..., BULGE] = _end_penalty(found)
+    tables = np.zeros((loops.TYPES, loops.LETTERS, loops.LETTERS, 6))
+    kinds = (loops.GENERIC, ""), (loops.ONE_SIDED, "_1n"), (loops.TWO_THREE, "_23")
+    for column, name in kinds:
+        mismatches = found[f"mismatch_interior{name}"]
+        tables[:, : loops.BEYOND, : loops.BEYOND, column] = mismatches if within else _from_behind(mismatches)
+    tables[..., loops.BULGE] = _end_penalty(found)
     stems = _stem_ends(found, "mismatch_multi", dangles)
     if within:
-        tables[:, :BEYOND, :BEYOND, HAIRPIN] = found["mismatch_hairpin"]
+        tables[:, : loops.BEYOND, : loops.BEYOND, loops.HAIRPIN] = found["mismatch_hairpin"]
         # Seen from within, the closing pair is a stem like the others.
-        tables[..., CLOSING] = found["multi_closing"] + found["multi_stem"] + _from_behind(stems)
+        tables[..., loops.CLOSING] = found["multi_closing"] + found["multi_stem"] + _from_behind(stems)
     else:
-        tables[..., STEM] = found["multi_stem"] + stems
-        tables[..., EXTERIOR] = _stem_ends(found, "mismatch_exterior", dangles)
+        tables[..., loops.STEM] = found["multi_stem"] + stems
+        tables[..., loops.EXTERIOR] = _stem_ends(found, "mismatch_exterior", dangles)
     tables[0] = NEVER
     return tables.reshape(-1, 6)
 
 
 def _from_behind(table: _Table) -> _Table:
     """A table by type and two letters, of pairs that are seen from their other side."""
-    return table[REVERSED].swapaxes(1, 2)
+    return table[loops.REVERSED].swapaxes(1, 2)

@@ -8,7 +8,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -20,29 +20,14 @@ from numpy.typing import NDArray
 from plait._version import __version__
 from plait.devices.target import resolve
 from plait.dp.intervals.launches import bases_done
+from plait.folding import folds
 from plait.folding.constraints import Molecule
-from plait.folding.folds import (
-    Ensemble,
-    EnsembleRequest,
-    FoldSettings,
-    energies_of,
-    energy_of,
-    fold_molecules,
-    suboptimals_of,
-    sum_molecules,
-    unmet,
-)
 from plait.folding.inputs import GPU_BLOCK_BASES, Inputs, Records
 from plait.folding.parameters import LETTERS
 from plait.folding.structures import brackets, described, most_expected_accuracy
-from plait.formats.atomic import (
-    TextOutput,
-    bad_output,
-    file_or_standard_output,
-    folder_or_nothing,
-    output_format,
-)
+from plait.formats import atomic
 from plait.run.executor import LocalExecutor
+from plait.run.rows import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,13 +45,12 @@ FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
 class FoldRequest(NamedTuple):
     """What is found of every sequence besides a best structure.
 
-    `probabilities`: sums over all structures; `centroid`, `mea`: structures by them; `samples` are drawn with
-    `seed`; `suboptimal`: structures of so many kcal/mol more than the least, at most `most`; `drawings`.
-    `gamma`: what a pair counts for in `mea`, otherwise as is usual for the parameters.
+    `pairs`: how probable these are, and the centroid by them; `mea`, `drawings`: these need them, too;
+    `samples` are drawn with `seed`; `suboptimal`: structures of so many kcal/mol more than the least, at most
+    `most`. `gamma`: what a pair counts for in `mea`, otherwise as is usual for the parameters.
     """
 
-    probabilities: bool = False
-    centroid: bool = False
+    pairs: bool = False
     mea: bool = False
     samples: int = 0
     seed: int = 0
@@ -78,20 +62,7 @@ class FoldRequest(NamedTuple):
     @property
     def ensemble(self) -> bool:
         """Whether all structures are summed."""
-        return self.of_pairs or self.samples > 0
-
-    @property
-    def of_pairs(self) -> bool:
-        """Whether probabilities of pairs are needed."""
-        return self.probabilities or self.centroid or self.mea or self.drawings
-
-
-class FoldProgress(NamedTuple):
-    """Sequences folded, and bytes read out of all."""
-
-    rows: int
-    bytes_read: int
-    total_bytes: int
+        return self.pairs or self.samples > 0
 
 
 class Folding(NamedTuple):
@@ -104,7 +75,7 @@ class Folding(NamedTuple):
 def fold_file(
     inputs: Inputs,
     output: _Path | None,
-    settings: FoldSettings,
+    settings: folds.FoldSettings,
     request: FoldRequest,
     *,
     format: str | None = None,
@@ -113,14 +84,14 @@ def fold_file(
     threads: int | None = None,
     each: int = 1,
     device: str = "auto",
-    progress: Callable[[FoldProgress], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Folding:
     """Fold the sequences of files, by `threads`, of which a block has `each`.
 
     `output` None is standard output; `pairs`, a table, gets the probabilities of all pairs; `drawings`, a
     folder, gets pictures and a page of each sequence.
     """
-    chosen = output_format(output, format, FORMATS, standard="text", by_name=("parquet",))
+    chosen = atomic.output_format(output, format, FORMATS, standard="text", by_name=("parquet",))
     executor = LocalExecutor(threads)
     total = os.path.getsize(inputs.path)
     work = _Work(inputs, settings, request, pairs is not None, resolve(device, each))
@@ -134,11 +105,11 @@ def fold_file(
 
     with ExitStack() as stack:
         write = stack.enter_context(
-            _writer(file_or_standard_output(output), chosen, request, inputs, settings)
+            _writer(atomic.file_or_standard_output(output), chosen, request, inputs, settings)
         )
         table = stack.enter_context(_pair_table(pairs, inputs)) if pairs is not None else None
         draw = stack.enter_context(_drawing_folder(drawings)) if drawings is not None else None
-        reached = FoldProgress(0, 0, total)
+        reached = Progress(0, 0, total)
         if progress is not None:
             stack.enter_context(_followed(progress, lambda: reached))
         for block in stack.enter_context(closing(executor.map(work, numbered()))):
@@ -148,16 +119,14 @@ def fold_file(
             if draw is not None:
                 draw(block.rows, block.drawings)
             done, cut = done + len(block.rows), cut + block.cut
-            reached = FoldProgress(done, block.bytes_read, total)
+            reached = Progress(done, block.bytes_read, total)
             if progress is not None:
                 progress(reached)
     return Folding(done, cut)
 
 
 @contextmanager
-def _followed(
-    progress: Callable[[FoldProgress], None], reached: Callable[[], FoldProgress]
-) -> Iterator[None]:
+def _followed(progress: Callable[[Progress], None], reached: Callable[[], Progress]) -> Iterator[None]:
     """Tell twice a second how far long sequences are."""
     over = threading.Event()
 
@@ -165,7 +134,7 @@ def _followed(
         while not over.wait(0.5):
             told, bases = reached(), bases_done()
             if bases:
-                progress(told._replace(bytes_read=min(told.bytes_read + bases, told.total_bytes)))
+                progress(replace(told, bytes_read=min(told.bytes_read + bases, told.total_bytes)))
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()
@@ -191,7 +160,7 @@ class _Work:
     """Fold a block."""
 
     inputs: Inputs
-    settings: FoldSettings
+    settings: folds.FoldSettings
     request: FoldRequest
     tabled: bool
     target: Any
@@ -200,24 +169,24 @@ class _Work:
         first, records = numbered
         asked, settings = self.request, self.settings
         molecules = [self.inputs.molecule(records, k, settings) for k in range(len(records.sequences))]
-        folds = fold_molecules(molecules, settings, self.target)
-        for k, one in enumerate(folds):
-            if told := unmet(one):
+        best = folds.fold_molecules(molecules, settings, self.target)
+        for k, one in enumerate(best):
+            if told := folds.unmet(one):
                 raise self.inputs.unfit(records, k, told, "one at least")
         columns: dict[str, Sequence[Any]] = {
-            "name": records.names if records.names is not None else [None] * len(folds),
+            "name": records.names if records.names is not None else [None] * len(best),
             "sequence": [_letters(one.codes) for one in molecules],
-            "structure": [one.structure for one in folds],
-            "energy": _rounded(energy_of(one.score) for one in folds),
+            "structure": [structure for _, structure in best],
+            "energy": _rounded(folds.energy_of(score) for score, _ in best),
         }
-        tables: list[Ensemble] = []
+        tables: list[folds.Ensemble] = []
         if asked.ensemble:
-            wanted = EnsembleRequest(asked.of_pairs or self.tabled, asked.samples, asked.seed, first)
-            tables = sum_molecules(molecules, folds, settings, wanted, self.target)
+            wanted = folds.EnsembleRequest(asked.pairs, asked.samples, asked.seed, first)
+            tables = folds.sum_molecules(molecules, best, settings, wanted, self.target)
             columns |= _of_ensembles(tables, molecules, settings, asked)
         cut = 0
         if asked.suboptimal is not None:
-            found = suboptimals_of(molecules, settings, asked.suboptimal, asked.most, self.target)
+            found = folds.suboptimals_of(molecules, settings, asked.suboptimal, asked.most, self.target)
             columns["suboptimal"] = [near.structures for near in found]
             columns["suboptimal_energies"] = [np.round(near.energies, 2).tolist() for near in found]
             cut = sum(not near.complete for near in found)
@@ -229,7 +198,7 @@ class _Work:
         return _Block(records.bytes_read, rows, of_pairs, drawings, cut)
 
 
-def _drawings(row: Mapping[str, Any], found: Ensemble, settings: FoldSettings) -> dict[str, str]:
+def _drawings(row: Mapping[str, Any], found: folds.Ensemble, settings: folds.FoldSettings) -> dict[str, str]:
     """Pictures and a page of a sequence, by the ends of their names."""
     from plait.folding.drawing import Drawn, dots_svg, mountain_svg, page, structure_svg
 
@@ -260,7 +229,7 @@ def _drawing_folder(
     """What writes drawings of some sequences, files named by them; FormatError if the disk is full."""
     path, names = Path(folder), set[str]()
     if path.exists() and not path.is_dir():
-        raise bad_output(folder, ", which is a file", "the name of a folder")
+        raise atomic.bad_output(folder, ", which is a file", "the name of a folder")
     numbers = count(1)
 
     def write(rows: Sequence[Mapping[str, Any]], drawings: Sequence[Mapping[str, str]]) -> None:
@@ -270,10 +239,10 @@ def _drawing_folder(
             name = word if word and word.lower() not in names else f"{word or 'sequence'}_{number}"
             names.add(name.lower())
             for end, text in texts.items():
-                with TextOutput(path / (name + end)) as output:
+                with atomic.TextOutput(path / (name + end)) as output:
                     output.write(text.encode())
 
-    with folder_or_nothing(path):
+    with atomic.folder_or_nothing(path):
         yield write
 
 
@@ -286,20 +255,23 @@ def _rounded(energies: Iterable[float]) -> list[float]:
 
 
 def _of_ensembles(
-    found: Sequence[Ensemble], molecules: Sequence[Molecule], settings: FoldSettings, request: FoldRequest
+    found: Sequence[folds.Ensemble],
+    molecules: Sequence[Molecule],
+    settings: folds.FoldSettings,
+    request: FoldRequest,
 ) -> dict[str, Sequence[Any]]:
     """Columns of ensembles."""
     columns: dict[str, Sequence[Any]] = {
         "ensemble_energy": [one.ensemble_energy for one in found],
         "frequency": [one.frequency for one in found],
     }
-    if request.of_pairs:
+    if request.pairs:
         told = described([one.table for one in found])
         columns |= {
             "pair_marks": told.marks,
             "diversity": told.diversities,
             "centroid": brackets(told.centroids),
-            "centroid_energy": _rounded(energies_of(molecules, told.centroids, settings.model)),
+            "centroid_energy": _rounded(folds.energies_of(molecules, told.centroids, settings.model)),
             "centroid_distance": told.distances,
         }
     if request.mea:
@@ -308,7 +280,7 @@ def _of_ensembles(
         structures = [partners for partners, _ in best]
         columns |= {
             "mea_structure": brackets(structures),
-            "mea_energy": _rounded(energies_of(molecules, structures, settings.model)),
+            "mea_energy": _rounded(folds.energies_of(molecules, structures, settings.model)),
             "mea_accuracy": [accuracy for _, accuracy in best],
         }
     if request.samples:
@@ -343,7 +315,7 @@ def _schema(request: FoldRequest) -> pa.Schema:
     fields = [("name", text), ("sequence", text), ("structure", text), ("energy", number)]
     if request.ensemble:
         fields += [("ensemble_energy", number), ("frequency", number)]
-    if request.of_pairs:
+    if request.pairs:
         fields += [("pair_marks", text), ("diversity", number), ("centroid", text)]
         fields += [("centroid_energy", number), ("centroid_distance", number)]
     if request.mea:
@@ -357,13 +329,13 @@ def _schema(request: FoldRequest) -> pa.Schema:
 
 @contextmanager
 def _writer(
-    output: str | None, chosen: str, request: FoldRequest, inputs: Inputs, settings: FoldSettings
+    output: str | None, chosen: str, request: FoldRequest, inputs: Inputs, settings: folds.FoldSettings
 ) -> Iterator[Callable[[Sequence[Mapping[str, Any]]], None]]:
     """What writes rows as text, each by itself, or as those of a table."""
     if chosen in ("text", "jsonl"):
         unit = settings.model.parameters.unit
         line = partial(text_of, unit=unit) if chosen == "text" else _json_line
-        with TextOutput(output, inputs=inputs.paths) as text:
+        with atomic.TextOutput(output, inputs=inputs.paths) as text:
             yield lambda rows: text.write("".join(map(line, rows)).encode())
         return
     import pyarrow as pa
@@ -405,7 +377,9 @@ def _pair_table(pairs: _Path, inputs: Inputs) -> Any:
 _LEAST_WRITTEN: Final = 1e-6
 
 
-def _pairs_of(rows: Sequence[Mapping[str, Any]], tables: Sequence[Ensemble], first: int) -> pa.RecordBatch:
+def _pairs_of(
+    rows: Sequence[Mapping[str, Any]], tables: Sequence[folds.Ensemble], first: int
+) -> pa.RecordBatch:
     """Pairs of a block, bases from 1 on."""
     import pyarrow as pa
 

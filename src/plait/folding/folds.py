@@ -12,23 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.target import CpuTarget, Target, free_bytes, over_threads, resolve, stretches
-from plait.dp.intervals.launches import (
-    ENSEMBLES,
-    FOLDS,
-    Best,
-    EnsembleBatch,
-    FoldBatch,
-    Summed,
-    bytes_needed,
-)
+from plait.dp.intervals import launches
 from plait.dp.intervals.loops import loop_score, score_kernel
-from plait.dp.intervals.suboptimal import SUBOPTIMALS, SuboptimalBatch
-from plait.dp.intervals.tables import Strand, strands_of
 from plait.errors import InvalidInput, Unsupported
 from plait.folding.constraints import Molecule, Restraints, check_pairs, molecule_of
 from plait.folding.energies import Meaning, Model, Weighing, weigh
 from plait.folding.parameters import NO_BASE, Parameters, codes_of
-from plait.folding.structures import PairTable, brackets, described, most_expected_accuracy, partners_of
+from plait.folding.structures import (
+    PairTable,
+    brackets,
+    described,
+    loops_within,
+    most_expected_accuracy,
+    partners_of,
+)
 from plait.types import Tabular
 
 T = TypeVar("T")
@@ -44,8 +41,6 @@ _SCALE_STEP: Final = 0.02
 _LEAST_TABLE: Final = 128
 #: Bytes that are there in any case.
 _LITTLE: Final = 1 << 22
-#: What a forced base that pairs counts for, in hundredths of kcal/mol: more than any structure has.
-_FORCED: Final = 2.0**32
 
 
 @dataclass(frozen=True)
@@ -206,12 +201,12 @@ def mfe(
     """
     asked = settings or FoldSettings()
 
-    def run(some: Sequence[str], first: int, target: Target) -> list[Folded]:
+    def run(some: Sequence[str], first: int, target: Target) -> list[launches.Best]:
         return _folded(molecules_of(some, asked, restraints, first=first), asked, target)
 
     found = _in_stretches(sequences, restraints, resolve(device, threads), run)
-    energies = np.array([energy_of(one.score) for one in found], np.float64)
-    return Folds([one.structure for one in found], energies)
+    energies = np.array([energy_of(score) for score, _ in found], np.float64)
+    return Folds([structure for _, structure in found], energies)
 
 
 def partition(
@@ -398,13 +393,14 @@ def suboptimals_of(
 ) -> list[Suboptimals]:
     """Structures of nearly the least energy, of sequences whose constraints can be met."""
     found: dict[int, Suboptimals] = {}
-    for meaning, numbers in _by_meaning(molecules, settings.model):
-        weighing = weigh(settings.model, meaning, _table_size(molecules))
-        strands = [strand_of(molecules[k], weighing, _FORCED) for k in numbers]
+    for weighing, numbers in _weighings(molecules, settings.model):
+        strands = [strand_of(molecules[k], weighing, weighing.bonus) for k in numbers]
         below = float(round(100 * within))
-        launched = target.launch(SUBOPTIMALS, SuboptimalBatch(*weighing[:3], strands, below, most))
+        launched = target.launch(
+            launches.SUBOPTIMALS, launches.FoldBatch(*weighing[:3], strands, below, most)
+        )
         for k, one in zip(numbers, launched, strict=True):
-            energies = (0.0 - (one.scores - _FORCED * molecules[k].forced_bases)) / 100
+            energies = (0.0 - (one.scores - weighing.bonus * molecules[k].forced_bases)) / 100
             structures = [row.tobytes().decode() for row in one.structures]
             found[k] = Suboptimals(structures, energies, one.complete)
     return [found[k] for k in range(len(molecules))]
@@ -438,7 +434,7 @@ def codes_checked(sequence: str | bytes, number: int | str) -> NDArray[np.int8]:
 
 def check_memory(what: str, longest: Sequence[int], *, ensemble: bool) -> int:
     """Bytes that sequences of so many bases need at a time; Unsupported if there are fewer."""
-    need = sum(bytes_needed(bases, ensemble=ensemble) for bases in longest)
+    need = sum(launches.bytes_needed(bases, ensemble=ensemble) for bases in longest)
     # To ask what is free takes as long as a short sequence.
     if need > _LITTLE and need > (free := free_bytes()):
         raise Unsupported(
@@ -479,40 +475,34 @@ def molecules_of(
     return found
 
 
-class Folded(NamedTuple):
-    """Best score, and a structure that has it, in brackets."""
-
-    score: float
-    structure: str
-
-
-def fold_molecules(molecules: Sequence[Molecule], settings: FoldSettings, target: Target) -> list[Folded]:
+def fold_molecules(
+    molecules: Sequence[Molecule], settings: FoldSettings, target: Target
+) -> list[launches.Best]:
     """Best scores and structures of sequences; a score is -inf if not all forced bases can pair."""
-    found: dict[int, Best] = {}
-    for meaning, numbers in _by_meaning(molecules, settings.model):
-        weighing = weigh(settings.model, meaning, _table_size(molecules))
-        strands = [strand_of(molecules[k], weighing, _FORCED) for k in numbers]
-        launched = target.launch(FOLDS, FoldBatch(*weighing[:3], strands))
-        found.update(zip(numbers, launched, strict=True))
-    scores = [found[k][0] - _FORCED * one.forced_bases for k, one in enumerate(molecules)]
-    met = [score if score > -_FORCED / 2 else -math.inf for score in scores]
-    return [Folded(score, found[k][1]) for k, score in enumerate(met)]
+    found: dict[int, launches.Best] = {}
+    for weighing, numbers in _weighings(molecules, settings.model):
+        strands = [strand_of(molecules[k], weighing, weighing.bonus) for k in numbers]
+        launched = target.launch(launches.FOLDS, launches.FoldBatch(*weighing[:3], strands))
+        for k, (score, structure) in zip(numbers, launched, strict=True):
+            met = score - weighing.bonus * molecules[k].forced_bases
+            found[k] = met if met > -weighing.bonus / 2 else -math.inf, structure
+    return [found[k] for k in range(len(molecules))]
 
 
-def _by_meaning(molecules: Sequence[Molecule], model: Model) -> Iterator[tuple[Meaning, list[int]]]:
-    """Numbers of sequences by the scores that they need."""
+def _weighings(molecules: Sequence[Molecule], model: Model) -> Iterator[tuple[Weighing, list[int]]]:
+    """What the scores of sequences are by, and the numbers of these: apart where bases are forced to pair."""
     kinds: tuple[Meaning, Meaning] = (model.scores, "wide scores")
     for meaning, forced in zip(kinds, (False, True), strict=True):
         if numbers := [k for k, one in enumerate(molecules) if (one.forced is not None) == forced]:
-            yield meaning, numbers
+            yield weigh(model, meaning, _table_size(molecules)), numbers
 
 
-def unmet(found: Folded) -> str | None:
+def unmet(best: launches.Best) -> str | None:
     """What is found where a constraint cannot be met."""
-    return "no structure in which all these bases pair" if found.score == -math.inf else None
+    return "no structure in which all these bases pair" if best[0] == -math.inf else None
 
 
-def _folded(molecules: Sequence[Molecule], settings: FoldSettings, target: Target) -> list[Folded]:
+def _folded(molecules: Sequence[Molecule], settings: FoldSettings, target: Target) -> list[launches.Best]:
     """Best scores and structures; InvalidInput if there is none."""
     found = fold_molecules(molecules, settings, target)
     for number, one in enumerate(found, 1):
@@ -523,7 +513,7 @@ def _folded(molecules: Sequence[Molecule], settings: FoldSettings, target: Targe
 
 def sum_molecules(
     molecules: Sequence[Molecule],
-    best: Sequence[Folded],
+    best: Sequence[launches.Best],
     settings: FoldSettings,
     wanted: EnsembleRequest,
     target: Target,
@@ -531,12 +521,12 @@ def sum_molecules(
     """Ensembles of sequences, scaled by their `best` energies; in logarithms where they do not fit."""
     thermal = settings.model.thermal_energy
     scales = [
-        _scale(found.score / thermal, one.codes.size) if one.forced is None else math.inf
-        for found, one in zip(best, molecules, strict=True)
+        _scale(score / thermal, one.codes.size) if one.forced is None else math.inf
+        for (score, _), one in zip(best, molecules, strict=True)
     ]
-    found: dict[int, Summed] = {}
+    found: dict[int, launches.Summed] = {}
 
-    def run(numbers: list[int], target: Target) -> list[tuple[int, Summed]]:
+    def run(numbers: list[int], target: Target) -> list[tuple[int, launches.Summed]]:
         return list(_sums(molecules, numbers, settings, wanted, target, scales[numbers[0]]))
 
     # Long sequences have many scales: several threads take one sequence each, others all of a scale.
@@ -549,22 +539,16 @@ def sum_molecules(
     unfit = [k for k in range(len(molecules)) if k not in found or not _fits(found[k])]
     found.update(_sums(molecules, unfit, settings, wanted, target, None))
     ensembles = []
-    for k, one in enumerate(best):
-        summed, logarithm = found[k], found[k].logarithm
-        ensembles.append(
-            Ensemble(
-                structure=one.structure,
-                energy=energy_of(one.score),
-                ensemble_energy=energy_of(logarithm * thermal),
-                table=PairTable(molecules[k].codes.size, summed.pairs, summed.probabilities),
-                samples=summed.drawn,
-                frequency=math.exp(min(one.score / thermal - logarithm, 0.0)),
-            )
-        )
+    for k, (score, structure) in enumerate(best):
+        logarithm, pairs, probabilities, drawn = found[k]
+        energies = energy_of(score), energy_of(logarithm * thermal)
+        table = PairTable(molecules[k].codes.size, pairs, probabilities)
+        share = math.exp(min(score / thermal - logarithm, 0.0))
+        ensembles.append(Ensemble(structure, *energies, table, drawn, share))
     return ensembles
 
 
-def _fits(summed: Summed) -> bool:
+def _fits(summed: launches.Summed) -> bool:
     return math.isfinite(summed.logarithm) and bool(np.isfinite(summed.probabilities).all())
 
 
@@ -580,7 +564,7 @@ def _sums(
     wanted: EnsembleRequest,
     target: Target,
     scale: float | None,
-) -> Iterator[tuple[int, Summed]]:
+) -> Iterator[tuple[int, launches.Summed]]:
     """Sums of some sequences by their numbers, in logarithms if there is no scale."""
     if not numbers:
         return
@@ -589,8 +573,8 @@ def _sums(
     forced = [_forced_logarithm(molecules[k], settings, target) for k in numbers]
     strands = [strand_of(molecules[k], weighing, more) for k, more in zip(numbers, forced, strict=True)]
     shares = [list(_shares(wanted, k, molecules[k].codes.size, scale is None)) for k in numbers]
-    batch = EnsembleBatch(*weighing[:3], strands, scale is None, wanted.probabilities, shares)
-    found = target.launch(ENSEMBLES, batch)
+    batch = launches.EnsembleBatch(*weighing[:3], strands, scale is None, wanted.probabilities, shares)
+    found = target.launch(launches.ENSEMBLES, batch)
     for k, more, one in zip(numbers, forced, found, strict=True):
         scaled = (scale or 0.0) * molecules[k].codes.size - more * molecules[k].forced_bases
         yield k, one._replace(logarithm=one.logarithm + scaled)
@@ -603,8 +587,8 @@ def _forced_logarithm(molecule: Molecule, settings: FoldSettings, target: Target
     """
     if molecule.forced is None:
         return 0.0
-    free, bound = fold_molecules([molecule._replace(forced=None), molecule], settings, target)
-    return (free.score - bound.score) / settings.model.thermal_energy + 0.83 * molecule.codes.size + 45
+    (free, _), (bound, _) = fold_molecules([molecule._replace(forced=None), molecule], settings, target)
+    return (free - bound) / settings.model.thermal_energy + 0.83 * molecule.codes.size + 45
 
 
 def _shares(wanted: EnsembleRequest, number: int, bases: int, logarithms: bool) -> Iterator[NDArray[Any]]:
@@ -620,14 +604,14 @@ def _table_size(molecules: Sequence[Molecule]) -> int:
     return max(_LEAST_TABLE, 1 << max(longest - 1, 1).bit_length())
 
 
-def strand_of(molecule: Molecule, weighing: Weighing, forced: float) -> Strand:
+def strand_of(molecule: Molecule, weighing: Weighing, forced: float) -> launches.Strand:
     """A sequence with what is known of it; `forced` is what forced bases weigh."""
     stacked, paired = None, None
     if molecule.pseudo is not None:
         stacked = weighing.value(molecule.pseudo + np.append(molecule.pseudo[1:], 0))
     if molecule.forced is not None:
         paired = np.stack([molecule.forced * forced, molecule.forced * -forced])
-    return Strand(molecule.codes, molecule.partners, stacked, paired)
+    return launches.Strand(molecule.codes, molecule.partners, stacked, paired)
 
 
 class Loop(NamedTuple):
@@ -674,16 +658,14 @@ def loops_of(molecule: Molecule, structure: str, model: Model) -> list[Loop]:
         )
     check_pairs(codes, partners, "structure")
     weighing = weigh(model, model.scores, _table_size([molecule]))
-    strands = strands_of([strand_of(molecule, weighing, 0.0)], 1, weighing.algebra.one)
+    strands = launches.strands_of([strand_of(molecule, weighing, 0.0)], 1, weighing.algebra.one)
     found = []
-    for i in (-1, *np.flatnonzero(partners > np.arange(codes.size)).tolist()):
-        j = codes.size if i < 0 else int(partners[i])
-        score = loop_score(
-            *(weighing.loops, strands, weighing.rule, weighing.algebra, partners.reshape(1, -1), 0, i, j, 0)
-        )
-        inner = _pairs_within(partners, i + 1, j)
-        closing = None if i < 0 else (i, j)
-        found.append(Loop(_kind(closing, inner), closing, inner, energy_of(float(score))))
+    for i, members in loops_within(partners).items():
+        closing, j = (None, codes.size) if i < 0 else ((i, int(partners[i])), int(partners[i]))
+        known = weighing.loops, strands, weighing.rule, weighing.algebra, partners.reshape(1, -1)
+        inner = [(place, int(partners[place])) for place in members if partners[place] > place]
+        energy = energy_of(float(loop_score(*known, 0, i, j, 0)))
+        found.append(Loop(_kind(closing, inner), closing, inner, energy))
     return found
 
 
@@ -701,21 +683,10 @@ def energies_of(
     """kcal/mol of a structure of each sequence, of the partners of its bases."""
     weighing = weigh(model, model.scores, _table_size(molecules))
     strands = [strand_of(one, weighing, 0.0) for one in molecules]
-    laid_out = strands_of(strands, len(strands), weighing.algebra.one, apart=True)
+    laid_out = launches.strands_of(strands, len(strands), weighing.algebra.one, apart=True)
     partners, scores = np.full((len(strands), laid_out.longest), -1, np.int32), np.empty(len(strands))
     lengths = np.array([one.codes.size for one in molecules], np.int64)
     for k, structure in enumerate(structures):
         partners[k, : structure.size] = structure
     score_kernel(weighing.rule, weighing.algebra, weighing.loops, laid_out, lengths, partners, scores)
     return list(map(energy_of, scores.tolist()))
-
-
-def _pairs_within(partners: NDArray[np.int32], first: int, last: int) -> list[tuple[int, int]]:
-    """The outermost pairs of a stretch."""
-    found, place = [], first
-    while place < last:
-        if partners[place] > place:
-            found.append((place, int(partners[place])))
-            place = int(partners[place])
-        place += 1
-    return found

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import heapq
+import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,27 +16,83 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
-from plait.folding.constraints import (
-    SIGNS,
-    Molecule,
-    Reactivities,
-    Restraints,
-    constraint_apart,
-    molecule_of,
-    reactivities_of,
-    read_reactivities,
-)
+from plait.folding.constraints import SIGNS, Molecule, Restraints, molecule_of
 from plait.folding.folds import LONGEST, FoldSettings, Loop, check_memory, codes_checked, loops_of
-from plait.formats.compression import ByteSource
+from plait.folding.parameters import LETTERS, codes_of
+from plait.formats.compression import ByteSource, read_text
 from plait.formats.fasta import first_text, read_fasta, sequence_file_kind, shown_start
 
 _Path = str | os.PathLike[str]
 #: Bases of a block, and of one for GPUs, which work on thousands of sequences at a time.
 _BLOCK_BASES, GPU_BLOCK_BASES = 1 << 13, 1 << 20
 _EXPECTED: Final = "FASTA, or a sequence a line; plain, gzip or zstd"
+_REACTIVITIES: Final = "lines of a base and its reactivity"
 _PIECE: Final = 1 << 20
 #: Memory that is told beforehand.
 _MUCH: Final = 1 << 28
+
+
+class Reactivities(NamedTuple):
+    """Reactivities of a sequence by base, from 1 on, with the letter if given and the line."""
+
+    line: int
+    values: Mapping[int, tuple[str | None, float, int]]
+
+
+def read_reactivities(path: str | os.PathLike[str]) -> dict[str | None, Reactivities]:
+    """Reactivities by the name of their sequence; None where no line ``>name`` stands before them.
+
+    Lines have a base from 1 on, maybe its letter, and a number or NA. FormatError if they have not.
+    """
+    found: dict[str | None, Reactivities] = {}
+    values: dict[int, tuple[str | None, float, int]] = {}
+    for number, line in enumerate(read_text(path, _REACTIVITIES).splitlines(), 1):
+        words = line.split()
+        if line.startswith(">"):
+            name = line[1:].split()[0] if len(line.split()[0]) > 1 else ""
+            if name in found or not name:
+                raise FormatError(path, line=number, found=repr(line[:40]), expected="a name of its own")
+            values = {}
+            found[name] = Reactivities(number, values)
+        elif words and not line.startswith("#"):
+            if not found:
+                found[None] = Reactivities(number, values)
+            place, entry = _entry(path, number, words)
+            if place in values:
+                raise FormatError(path, line=number, found=f"base {place:,} again", expected="each base once")
+            values[place] = entry
+    if not found:
+        raise FormatError(path, found="no reactivities", expected=_REACTIVITIES)
+    return found
+
+
+def _entry(path: object, number: int, words: list[str]) -> tuple[int, tuple[str | None, float, int]]:
+    """A base, its letter if given, its reactivity and the line."""
+    told = re.fullmatch(r"0*([1-9][0-9]{0,8})( \S(?= ))?( \S+)?", " ".join(words))
+    value = (told[3] or " NA").strip() if told else ""
+    try:
+        reactivity = -1.0 if value.upper() in ("NA", "NAN") else float(value)
+    except ValueError:
+        reactivity = math.nan
+    if told is None or not math.isfinite(reactivity):
+        expected = "a base from 1 on, maybe its letter, and a reactivity or NA"
+        raise FormatError(path, line=number, found=repr(" ".join(words)[:40]), expected=expected)
+    return int(told[1]), (told[2] and told[2][1], reactivity, number)
+
+
+def reactivities_of(path: object, told: Reactivities, codes: NDArray[np.int8]) -> NDArray[np.float64]:
+    """Reactivities of all bases of a sequence, unknown ones -1; FormatError if they are not of it."""
+    found = np.full(codes.size, -1.0)
+    for place, (letter, value, line) in told.values.items():
+        if place > codes.size:
+            raise FormatError(
+                path, line=line, found=f"base {place:,}", expected=f"at most {codes.size:,}, the sequence's"
+            )
+        base = LETTERS[codes[place - 1]]
+        if letter is not None and codes_of(letter.encode("utf-8", "replace"))[0] != codes[place - 1]:
+            raise FormatError(path, line=line, found=f"{letter!r} as base {place:,}", expected=repr(base))
+        found[place - 1] = value
+    return found
 
 
 class Given(NamedTuple):
@@ -149,12 +207,13 @@ class Inputs:
 
 def _with_constraints(records: Records, path: _Path) -> Records:
     """Sequences apart from the constraints that stand below them."""
-    apart = [constraint_apart(text) for text in records.sequences]
-    given = [
-        None if signs is None else Given(signs, path, line)
-        for (_, signs), line in zip(apart, records.lines, strict=True)
-    ]
-    return records._replace(sequences=[sequence for sequence, _ in apart], constraints=given)
+    sequences: list[bytes] = []
+    given: list[Given | None] = []
+    for text, line in zip(records.sequences, records.lines, strict=True):
+        at = next((place for place, sign in enumerate(text) if chr(sign) in SIGNS), len(text))
+        sequences.append(text[:at])
+        given.append(Given(text[at:].decode("utf-8", "replace"), path, line) if at < len(text) else None)
+    return records._replace(sequences=sequences, constraints=given)
 
 
 def survey(inputs: Inputs, settings: FoldSettings, *, ensemble: bool, threads: int) -> tuple[int, str | None]:

@@ -54,14 +54,10 @@ _MOST: Final = 1_000_000
 
 #: Groups of CONTRAfold's parameters by how many letters, and those that are told once from either end.
 _BY_LETTERS: Final = {
-    "base_pair": 2,
-    "terminal_mismatch": 4,
     "bulge_0x1_nucleotides": 1,
-    "internal_1x1_nucleotides": 2,
-    "helix_stacking": 4,
-    "helix_closing": 2,
-    "dangle_left": 3,
-    "dangle_right": 3,
+    **dict.fromkeys(("base_pair", "internal_1x1_nucleotides", "helix_closing"), 2),
+    **dict.fromkeys(("dangle_left", "dangle_right"), 3),
+    **dict.fromkeys(("terminal_mismatch", "helix_stacking"), 4),
 }
 _FROM_BEHIND: Final = ("base_pair", "internal_1x1_nucleotides", "helix_stacking")
 #: The same by least and largest length: each length has what all up to it have.
@@ -89,15 +85,14 @@ class Parameters:
         Tables by name.
     special
         Hairpins with an energy of their own, closing pair included.
-    enthalpies, special_enthalpies
-        The same for enthalpies, without which there is no other temperature.
+    enthalpies
+        The same two for enthalpies, without which there is no other temperature.
     """
 
     name: str
     energies: Energies
     special: Mapping[str, float]
-    enthalpies: Energies | None = None
-    special_enthalpies: Mapping[str, float] | None = None
+    enthalpies: tuple[Energies, Mapping[str, float]] | None = None
 
     @classmethod
     def standard(cls) -> Self:
@@ -169,13 +164,8 @@ class Parameters:
                 enthalpies.update(zip(names, found[1::2], strict=False))
         special, special_enthalpies = _specials(path, sections)
         whole = bool(special) and {*_SHAPES, "multi_closing", "terminal_au", "asymmetry"} <= {*enthalpies}
-        return cls(
-            os.fspath(path),
-            energies,
-            special or standard.special,
-            enthalpies if whole else None,
-            special_enthalpies if whole else None,
-        )
+        warm = (enthalpies, special_enthalpies) if whole else None
+        return cls(os.fspath(path), energies, special or standard.special, warm)
 
     def at(self, temperature: float) -> Parameters:
         """The energies at another temperature.
@@ -201,22 +191,20 @@ class Parameters:
             raise InvalidInput("temperature", found=temperature, expected="degrees Celsius, 0 to 100")
         if temperature == STANDARD:
             return self
-        if self.enthalpies is None or self.special_enthalpies is None:
+        if self.enthalpies is None:
             raise Unsupported(
                 f"a temperature of {temperature:g}",
                 why=f"{self.name} has no enthalpies; give a file of ViennaRNA that has them",
             )
         share = (temperature + KELVIN) / (STANDARD + KELVIN)
+        tables, loops = self.enthalpies
         energies = dict(self.energies)
-        for name, warm in self.enthalpies.items():
+        for name, warm in tables.items():
             with np.errstate(invalid="ignore"):
                 found = warm - (warm - self.energies[name]) * share
             energies[name] = np.where(np.isfinite(self.energies[name]), found, NEVER)
         energies["lxc"] = self.energies["lxc"] * share
-        warm_loops = self.special_enthalpies
-        special = {
-            loop: warm_loops[loop] - (warm_loops[loop] - cold) * share for loop, cold in self.special.items()
-        }
+        special = {loop: loops[loop] - (loops[loop] - cold) * share for loop, cold in self.special.items()}
         return Parameters(f"{self.name} at {temperature:g} degrees", energies, special)
 
 

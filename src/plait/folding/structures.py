@@ -65,6 +65,20 @@ def partners_of(structure: str, what: str = "structure") -> NDArray[np.int32]:
     return found
 
 
+def loops_within(partners: NDArray[np.int32]) -> dict[int, list[int]]:
+    """Bases of loops by the first base of the pair around, -1 for what is in none; of a pair within, both."""
+    found: dict[int, list[int]] = {-1: []}
+    around = [-1]
+    for place, other in enumerate(partners.tolist()):
+        if 0 <= other < place:
+            around.pop()
+        found[around[-1]].append(place)
+        if other > place:
+            around.append(place)
+            found[place] = []
+    return found
+
+
 class Described(NamedTuple):
     """What tables of pairs say of their sequences.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from itertools import chain, cycle, pairwise
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -13,20 +14,9 @@ from numpy.typing import NDArray
 from plait.devices.cuda import SIMULATED, cuda
 from plait.devices.cuda_devices import Slot, SlotPool, device_facts, kept, over_devices, uploaded
 from plait.devices.cuda_target import CudaTarget
-from plait.dp.intervals.gpu_spans import (
-    LISTED,
-    ROWS,
-    SpanCells,
-    SpanDerivatives,
-    Spans,
-    derive_spans,
-    fill_spans,
-    list_pairs,
-    walk_sequences,
-)
-from plait.dp.intervals.launches import LEAST, Best, EnsembleBatch, FoldBatch, Summed
+from plait.dp.intervals import gpu_spans
+from plait.dp.intervals.launches import LEAST, Best, EnsembleBatch, FoldBatch, Summed, strands_of
 from plait.dp.intervals.rows import Filled, Intervals
-from plait.dp.intervals.tables import strands_of
 from plait.dp.intervals.walk import walk_kernel
 from plait.lang.warps import WARP
 
@@ -41,7 +31,7 @@ _WARPS, _LONG_WARPS = 4, 16
 #: ways back of the piece before need not wait until others have begun.
 _BLOCKS: Final = 6
 #: Bytes of the tables of sequences that are worked on together, and the share of a device's memory at most.
-_PIECE_BYTES, _SHARE = 1 << 31, 16
+_PIECE_BYTES, _SHARE = 1 << 32, 16
 #: One sequence at a time: blocks that wait for each other must all be under way.
 _ALL_BLOCKS: Final = threading.Lock()
 #: While one piece is worked out, the next one is laid out, and then the last one taken apart. By one thread:
@@ -67,7 +57,8 @@ class _Piece:
         self.starts = step - np.arange(step + 2, dtype=np.int64) * (step - 1)
         exterior = self.table("X", (count, step + 1))
         places = slot.upload("places", self.starts)
-        cells = self.cells = SpanCells(closed, by_stem, multi, listed, exterior, places, np.int64(step))
+        tables = closed, by_stem, multi, listed, exterior, places
+        cells = self.cells = gpu_spans.SpanCells(*tables, np.int64(step))
         by_size = size if not best and batch.probabilities else 1
         by = [self.table(f"by {k}", (count, size)) for k, size in enumerate((by_size, by_size, step + 1))]
         known = strands_of(self.strands, count, batch.algebra.one, apart=True)
@@ -83,11 +74,12 @@ class _Piece:
         self.blocks = min(1 if SIMULATED else facts.multiprocessors, -(-step // WARP) + 1)
         if not self.alone:
             self.blocks = min(count, facts.multiprocessors * _BLOCKS)
-        memory = self.table("rows", (1 if self.alone else self.blocks, ROWS * step))
+        memory = self.table("rows", (1 if self.alone else self.blocks, gpu_spans.ROWS * step))
         weights = kept(device, batch.loops, lambda: uploaded(batch.loops))
         lengths, counter = slot.upload("lengths", self.sizes), slot.upload("counter", np.zeros(1, np.int64))
-        of_all = batch.rule, batch.algebra, weights, texts, lengths, cells, SpanDerivatives(*by), memory
-        self.given = Spans(*of_all, counter, np.int64(self.alone))
+        of_all = batch.rule, batch.algebra, weights, texts, lengths, cells
+        where = gpu_spans.SpanDerivatives(*by), memory, counter, np.int64(self.alone)
+        self.given = gpu_spans.Spans(*of_all, *where)
 
     def table(self, name: str, shape: tuple[int, int], kind: Any = None) -> Any:
         """An array with anything in it, of a long sequence for this time only."""
@@ -120,7 +112,7 @@ def _in_pieces(
 
     `run` gives an empty list when a piece is under way, and then the results.
     """
-    sizes = np.fromiter((strand.codes.size for strand in batch.strands), np.int64, len(batch.strands))
+    sizes = np.fromiter(map(len, map(attrgetter("codes"), batch.strands)), np.int64, len(batch.strands))
     order = np.argsort(sizes, kind="stable")
     needs = tables * batch.algebra.zero.itemsize * (sizes[order] + 1) ** 2
     few, pieces, first = np.count_nonzero(sizes > _LONG) <= _FEW, [], 0
@@ -161,7 +153,7 @@ def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Best]:
     alg = batch.algebra
 
     def run(piece: _Piece) -> Iterator[list[Best]]:
-        piece.launch(fill_spans)
+        piece.launch(gpu_spans.fill_spans)
         n, count, cells = piece.step, len(piece.sizes), piece.cells
         shares = np.full((1, 3 * n + 8), alg.one)
         if piece.alone:
@@ -177,13 +169,13 @@ def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Best]:
         walked = piece.table("walked", (count, n), np.uint8)
         left = piece.slot.room("left", (count, 3, n + 2), np.int32)
         given = piece.given, piece.slot.upload("shares", shares), left, walked
-        walk_sequences.launch(-(-count // WARP), WARP, *given, stream=piece.slot.stream)
+        gpu_spans.walk_sequences.launch(-(-count // WARP), WARP, *given, stream=piece.slot.stream)
         yield []
         exterior, signs = piece.download(cells.exterior, walked)
         # Behind a sequence that is shorter than others there may be anything.
-        text, ends = signs.tobytes().decode("latin-1"), enumerate(piece.sizes.tolist())
-        texts = [text[b * n : b * n + size] for b, size in ends]
-        yield list(zip(exterior[:, 0].tolist(), texts, strict=True))
+        text, first = signs.tobytes().decode("latin-1"), range(0, count * n, n)
+        found = zip(exterior[:, 0].tolist(), first, piece.sizes.tolist(), strict=True)
+        yield [(score, text[at : at + size]) for score, at, size in found]
 
     return _in_pieces(batch, target, 4, run)
 
@@ -194,9 +186,9 @@ def sum_batch(batch: EnsembleBatch, target: CudaTarget) -> list[Summed] | None:
         return None
 
     def run(piece: _Piece) -> Iterator[list[Summed]]:
-        piece.launch(fill_spans)
+        piece.launch(gpu_spans.fill_spans)
         if batch.probabilities:
-            piece.launch(derive_spans)
+            piece.launch(gpu_spans.derive_spans)
         yield []
         tables = _pairs_of(piece, batch.probabilities)
         (exterior,) = piece.download(piece.cells.exterior)
@@ -211,13 +203,13 @@ def _pairs_of(piece: _Piece, wanted: bool) -> list[tuple[NDArray[np.int32], NDAr
     """Pairs of each sequence by their first bases, and how probable they are."""
     if not wanted:
         return [(np.empty((0, 2), np.int32), np.empty(0))] * len(piece.sizes)
-    slot, parts = piece.slot, -(-piece.step // LISTED)
+    slot, parts = piece.slot, -(-piece.step // gpu_spans.LISTED)
     ends = slot.room("ends", (len(piece.sizes), piece.step, parts), np.int32)
 
     def list_them(count: int, counting: bool) -> tuple[Any, Any]:
         pairs, shares = slot.room("pairs", (count, 2), np.int32), slot.room("shares", count, np.float64)
         known = piece.given, LEAST, counting, ends, pairs, shares
-        list_pairs.launch(-(-ends.size // 256), 256, *known, stream=slot.stream)
+        gpu_spans.list_pairs.launch(-(-ends.size // 256), 256, *known, stream=slot.stream)
         return pairs, shares
 
     list_them(1, True)

@@ -16,6 +16,10 @@ import numpy as np
 from plait.devices.cuda import cuda, cuda_kernel
 from plait.dp.intervals.loops import (
     BULGE,
+    BY_BULGE,
+    BY_DIFFERENCE,
+    BY_ONE_SIDED,
+    BY_SIZE,
     CLOSING,
     ENDS,
     EXTERIOR,
@@ -29,13 +33,9 @@ from plait.dp.intervals.loops import (
     Strands,
     allowed,
     as_stem,
-    asymmetry,
-    bulge,
     entry,
     hairpin_weight,
-    interior,
     inward,
-    one_sided,
     outward,
     own_loop,
     own_loops,
@@ -212,10 +212,10 @@ def add_by_size(work: Any, span: Any, i: Any, way: Any) -> Any:
         within = alg.zero
         if u > 5 and (way > 0 or (i > 0 and j + 1 < work.n)):
             within = row_at(work, here, middle)
-        value = widen(rule, alg, within, left, right, asymmetry(weights, u - 4))
+        value = widen(rule, alg, within, left, right, entry(weights, BY_DIFFERENCE + u - 4))
         set_row(work, here, middle, value)
         if u > 5:
-            found = close(rule, alg, found, value, interior(weights, u))
+            found = close(rule, alg, found, value, entry(weights, BY_SIZE + u))
         u += work.parts
     z, count = work.part, own_loops(weights)
     while z < count:
@@ -242,28 +242,31 @@ def beyond(work: Any, row: Any, i: Any, j: Any, left: Any, right: Any, way: Any)
 
 
 @shared
+def one_side(work: Any, span: Any, i: Any, way: Any, largest: Any, kind: Any, table: Any, least: Any) -> Any:
+    """Loops of a kind: of the `least` bases, one or none, on a side, and at least two more on the other."""
+    found, k, j = work.alg.zero, 2 + least + work.part, i + span
+    while k + least <= largest:
+        at, step = ring(work, kind, span - (2 + least + k) * way), entry(work.weights, table + least + k)
+        left = beyond(work, at, i, j, 1 + least, k + 1, way)
+        right = beyond(work, at, i, j, k + 1, 1 + least, way)
+        found = close(work.rule, work.alg, found, choice(work.alg, left, right), step)
+        k += work.parts
+    return found
+
+
+@shared
 def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any, way: Any) -> Any:
     """Besides, interior loops of one base on one side, of two and three, and longer bulges."""
     rule, alg, weights, j = work.rule, work.alg, work.weights, i + span
     largest = min(LARGEST_LOOP, span - SMALLEST_HAIRPIN - 3) if way > 0 else LARGEST_LOOP
-    found, k = alg.zero, 3 + work.part
-    while k < largest:
-        at = ring(work, ONE_SIDED, span - (3 + k) * way)
-        left, right = beyond(work, at, i, j, 2, k + 1, way), beyond(work, at, i, j, k + 1, 2, way)
-        found = close(rule, alg, found, choice(alg, left, right), one_sided(weights, k + 1))
-        k += work.parts
+    found = one_side(work, span, i, way, largest, ONE_SIDED, BY_ONE_SIDED, 1)
     total = close(rule, alg, total, found, entry(weights, row + ONE_SIDED))
-    found, k = alg.zero, 2 + work.part
-    while k <= largest:
-        at = ring(work, BULGE, span - (2 + k) * way)
-        left, right = beyond(work, at, i, j, 1, k + 1, way), beyond(work, at, i, j, k + 1, 1, way)
-        found = close(rule, alg, found, choice(alg, left, right), bulge(weights, k))
-        k += work.parts
+    found = one_side(work, span, i, way, largest, BULGE, BY_BULGE, 0)
     total = close(rule, alg, total, found, entry(weights, row + BULGE))
     if work.part == work.ones[2] and largest >= 5:
         at = ring(work, TWO_THREE, span - 7 * way)
         left, right = beyond(work, at, i, j, 3, 4, way), beyond(work, at, i, j, 4, 3, way)
-        loop = extend(alg, interior(weights, 5), asymmetry(weights, 1))
+        loop = extend(alg, entry(weights, BY_SIZE + 5), entry(weights, BY_DIFFERENCE + 1))
         found = close(rule, alg, alg.zero, choice(alg, left, right), loop)
         total = close(rule, alg, total, found, entry(weights, row + TWO_THREE))
     return total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,16 +74,11 @@ class LoopTables(NamedTuple):
         return LoopWeights(types, values.reshape(1, -1), hairpin, keys)
 
 
-#: Where tables begin in a row: bulges, interior loops, asymmetry, stacks, and so on.
-_BULGES, _ONE_SIDED, _INTERIOR, _ASYMMETRY, _OWN = 0, 31, 62, 93, 124
-_STACK = _OWN + OWN
-_NONE_ONE = _STACK + 49
-_ONE_ONE = _NONE_ONE + 49 * 5
-_ONE_TWO = _ONE_ONE + 49 * 25
-_TWO_TWO = _ONE_TWO + 49 * 125
-_INWARD = _TWO_TWO + 49 * 625
-_OUTWARD = _INWARD + 252 * 6
-_SPECIAL = _OUTWARD + 252 * 6
+#: Where tables begin in a row: those by a number of bases, and then those by pairs and letters.
+BY_BULGE, BY_ONE_SIDED, BY_SIZE, BY_DIFFERENCE = 0, 31, 62, 93
+_OWN, _STACK, _NONE_ONE, _ONE_ONE, _ONE_TWO, _TWO_TWO, _INWARD, _OUTWARD, _SPECIAL = accumulate(
+    (4 * 31, OWN, *(TYPES**2 * 5**letters for letters in range(5)), *(TYPES * LETTERS**2 * 6,) * 2)
+)
 
 
 class LoopWeights(NamedTuple):
@@ -124,24 +120,6 @@ def entry(weights: Any, at: Any) -> Any:
 
 
 @shared
-def bulge(weights: Any, size: Any) -> Any:
-    """What a bulge of some bases weighs."""
-    return entry(weights, _BULGES + size)
-
-
-@shared
-def interior(weights: Any, size: Any) -> Any:
-    """What an interior loop of some bases weighs, but for its sides and ends."""
-    return entry(weights, _INTERIOR + size)
-
-
-@shared
-def one_sided(weights: Any, size: Any) -> Any:
-    """The same with one base on a side, and more on the other."""
-    return entry(weights, _ONE_SIDED + size)
-
-
-@shared
 def own_loops(weights: Any) -> Any:
     """How many interior loops weigh by themselves."""
     return load(OneLane(1), weights.keys, 1, 0)
@@ -152,12 +130,6 @@ def own_loop(weights: Any, z: Any) -> Any:
     """Sides of one of them, and what it weighs but for its ends."""
     sides = np.int64(load(OneLane(1), weights.keys, 1, z + 1))
     return sides // SIDE, sides % SIDE, entry(weights, _OWN + z)
-
-
-@shared
-def asymmetry(weights: Any, difference: Any) -> Any:
-    """What a difference of the sides weighs."""
-    return entry(weights, _ASYMMETRY + difference)
 
 
 @shared
@@ -243,15 +215,15 @@ def loop_weight(weights: Any, strands: Any, alg: Any, i: Any, j: Any, p: Any, q:
     within = entry(weights, inward(strands, outer, i, j, g) + column)
     ends = extend(alg, within, as_stem(weights, strands, column, p, q, g))
     if least <= 1:
-        return extend(alg, bulge(weights, size) if least == 0 else one_sided(weights, size), ends)
+        return extend(alg, entry(weights, (BY_BULGE if least == 0 else BY_ONE_SIDED) + size), ends)
     if left == right:
         left = right = min(left, LARGEST_LOOP // 2)
     for z in range(own_loops(weights)):
         own = own_loop(weights, z)
         if own[0] == left and own[1] == right:
             return extend(alg, own[2], ends)
-    difference = min(max(left, right) - least, LARGEST_LOOP)
-    return extend(alg, extend(alg, interior(weights, size), asymmetry(weights, difference)), ends)
+    by_difference = entry(weights, BY_DIFFERENCE + min(max(left, right) - least, LARGEST_LOOP))
+    return extend(alg, extend(alg, entry(weights, BY_SIZE + size), by_difference), ends)
 
 
 @shared

@@ -7,6 +7,9 @@ each lane, and a step to the next column is one to the next group of lanes.
 
 Where a choice is one of the two alternatives, a stem at the left end is extended by what follows only if it
 is better than all else that reads the same bases; so few are that a row costs a few vector steps.
+
+In reverse, from the first row to the last, derivatives of X[0] are worked out by every cell. That by C is how
+much everything outside of a pair weighs; times C it is the weight of all structures with the pair.
 """
 
 from __future__ import annotations
@@ -18,6 +21,10 @@ import numpy as np
 from plait.dp.intervals.loops import (
     BEYOND,
     BULGE,
+    BY_BULGE,
+    BY_DIFFERENCE,
+    BY_ONE_SIDED,
+    BY_SIZE,
     CLOSING,
     ENDS,
     EXTERIOR,
@@ -30,14 +37,10 @@ from plait.dp.intervals.loops import (
     TWO_THREE,
     allowed,
     as_stem,
-    asymmetry,
-    bulge,
     entry,
     hairpin_weight,
-    interior,
     inward,
     letter,
-    one_sided,
     outward,
     own_loop,
     own_loops,
@@ -46,7 +49,7 @@ from plait.dp.intervals.loops import (
     times_paired,
 )
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor, close, leave, lengthen, widen
-from plait.lang.algebras import choice, extend
+from plait.lang.algebras import choice, extend, over_lanes
 from plait.lang.compile import by_type_of, kernel, shared
 from plait.lang.lanes import (
     OneLane,
@@ -99,11 +102,9 @@ class Intervals(NamedTuple):
     step: Any
 
 
-#: Rows of `RowMemory.rows`. By the last rows: C as within interior loops of any size, of one base on a side,
-#: within bulges, and within loops of two and three.
-GENERIC_ROWS, ONE_SIDED_ROWS, BULGE_ROWS, TWO_THREE_ROWS = 0, RING, 2 * RING, 3 * RING
-#: Generic interior loops by size, of this row and the last.
-SUMS = 4 * RING
+#: Rows of `RowMemory.rows`: of the last rows, C with each of the ends of loops (`ring_row`). Generic interior
+#: loops by size, of this row and the last.
+SUMS = ENDS * RING
 #: Loops by kind, without what the outer pair adds.
 FOUND = SUMS + 2 * RING
 #: M2 of this row and the last, and s of this row.
@@ -158,7 +159,7 @@ class Filled(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """What a row is worked out from; `lane_rule` is `rule` with its parameters in every lane.
+    """What a row is worked out from.
 
     `outside` is nothing until derivatives are worked out; then the rows `SPLIT` of `memory` are those by M2.
     """
@@ -167,7 +168,6 @@ class Sweep(NamedTuple):
     layout: Any
     choose: Any
     rule: Any
-    lane_rule: Any
     alg: Any
     weights: Any
     strands: Any
@@ -188,14 +188,6 @@ def rule_in(lanes: Any, rule: Any) -> Any:
     return NearestNeighbor(splat(lanes, rule.unpaired), splat(lanes, rule.outside))
 
 
-@shared
-def in_lanes(s: Any) -> Any:
-    """The same with what a rule has for lanes."""
-    rule = rule_in(s.lanes, s.rule)
-    known = s.lanes, s.layout, s.choose, s.rule, rule, s.alg, s.weights, s.strands, s.kept, s.outside
-    return Sweep(*(known + (s.memory, s.part)))  # noqa: RUF005  # compiled code cannot unpack there
-
-
 @kernel
 def fill_kernel(given: Any) -> None:
     """Work out C, M and X of one sequence, or of one in each lane, of a `Sweep`."""
@@ -203,15 +195,14 @@ def fill_kernel(given: Any) -> None:
 
 
 @shared
-def fill(given: Any) -> None:
+def fill(sweep: Any) -> None:
     """The same, within a kernel, or a part of it."""
-    sweep = in_lanes(given)
     lanes, alg, memory, part, strands = sweep.lanes, sweep.alg, sweep.memory, sweep.part, sweep.strands
     n, group = strands.longest, strands.group
     if part.top == part.end:
         # What is read before it has been written: loops by size, and the row behind the last.
         clear_rows(lanes, alg, memory.rows, SUMS, FOUND)
-        clear_rings(sweep, part.end & (RING - 1), 0)
+        clear_rings(sweep, part.end, 0)
         list_mates(sweep)
         if part.end == n:
             for g in range(group):
@@ -262,7 +253,7 @@ def pass_edge(sweep: Any, i: Any, end: Any, at: Any, bring: bool) -> None:
     for z in range(EDGE):
         row, place = SPLIT + (i & 1), x - 1
         if z < 4 * BEFORE:
-            row, place = z // BEFORE * RING + (i & (RING - 1)), x - BEFORE + z % BEFORE
+            row, place = ring_row(z // BEFORE, i), x - BEFORE + z % BEFORE
         elif z < EDGE - 1:
             row = SUMS + (i & 1) * RING + z - 4 * BEFORE
         if bring:
@@ -307,7 +298,7 @@ def clear_row(sweep: Any, i: Any) -> None:
     for x in range(first, column(group, part.end), width_of(lanes)):
         store(lanes, rows, STEMS, x, zero)
         store(lanes, rows, SPLIT + (i & 1), x, zero)
-    clear_rings(sweep, i & (RING - 1), first - RING * group)
+    clear_rings(sweep, i, first - RING * group)
 
 
 @shared
@@ -332,13 +323,19 @@ def clear_rows(lanes: Any, alg: Any, rows: Any, first: Any, end: Any) -> None:
 
 
 @shared
-def clear_rings(sweep: Any, here: Any, first: Any) -> None:
-    """Make rows of the rings zero from a place on."""
+def ring_row(kind: Any, i: Any) -> Any:
+    """The row of C with the ends of a kind of loops, of first base i."""
+    return kind * RING + (i & (RING - 1))
+
+
+@shared
+def clear_rings(sweep: Any, i: Any, first: Any) -> None:
+    """Make a row of the rings zero from a place on."""
     lanes, rows, width = sweep.lanes, sweep.memory.rows, width_of(sweep.lanes)
     end = rows.shape[1] - (sweep.strands.longest - sweep.part.end) * sweep.strands.group
     for x in range(max(first, 0), end - width + 1, width):
-        for ring in range(4):
-            store(lanes, rows, ring * RING + here, x, splat(lanes, sweep.alg.zero))
+        for kind in range(ENDS):
+            store(lanes, rows, ring_row(kind, i), x, splat(lanes, sweep.alg.zero))
 
 
 @shared
@@ -347,11 +344,11 @@ def sum_generic(sweep: Any, i: Any, way: Any) -> None:
 
     `way` is 1 for loops within pairs of a row, and -1 for those around them.
     """
-    lanes, rule, alg, weights = sweep.lanes, sweep.lane_rule, sweep.alg, sweep.weights
-    rows, group, width, ring = sweep.memory.rows, sweep.strands.group, width_of(sweep.lanes), RING - 1
+    lanes, rule, alg, weights = sweep.lanes, sweep.rule, sweep.alg, sweep.weights
+    rows, group, width = sweep.memory.rows, sweep.strands.group, width_of(sweep.lanes)
     here, last, side = SUMS + (i & 1) * RING, SUMS + (1 - (i & 1)) * RING, way * group
-    near, second = (i + 3 * way) & ring, (i + 4 * way) & ring
-    even, odd = splat(lanes, asymmetry(weights, 0)), splat(lanes, asymmetry(weights, 1))
+    near, second = ring_row(GENERIC, i + 3 * way), ring_row(GENERIC, i + 4 * way)
+    even, odd = splat(lanes, entry(weights, BY_DIFFERENCE)), splat(lanes, entry(weights, BY_DIFFERENCE + 1))
     for x in range(column(group, first_column(sweep, i)), column(group, sweep.part.end), width * BESIDE):
         y = x + width
         for z in (x, y):
@@ -362,8 +359,9 @@ def sum_generic(sweep: Any, i: Any, way: Any) -> None:
         first = splat(lanes, alg.zero)
         other = first
         for u in range(6, largest_loop(sweep.layout, sweep.part.end, group, i, x, way) + 1):
-            by_side, loop = splat(lanes, asymmetry(weights, u - 4)), splat(lanes, interior(weights, u))
-            far, back = (i + (u - 1) * way) & ring, (u - 1) * side
+            by_side = splat(lanes, entry(weights, BY_DIFFERENCE + u - 4))
+            loop = splat(lanes, entry(weights, BY_SIZE + u))
+            far, back = ring_row(GENERIC, i + (u - 1) * way), (u - 1) * side
             left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - 3 * side)
             value = widen(rule, alg, load(lanes, rows, last + u - 2, x - side), left, right, by_side)
             store(lanes, rows, here + u, x, value)
@@ -388,8 +386,10 @@ def sum_own(sweep: Any, i: Any, way: Any) -> None:
         for k in range(count):
             left, right, loop = own_loop(weights, k)
             if left + right <= largest:
-                inner = load(lanes, rows, (i + (left + 1) * way) & (RING - 1), x - (right + 1) * way * group)
-                value = close(sweep.lane_rule, sweep.alg, value, inner, splat(lanes, loop))
+                inner = load(
+                    lanes, rows, ring_row(GENERIC, i + (left + 1) * way), x - (right + 1) * way * group
+                )
+                value = close(sweep.rule, sweep.alg, value, inner, splat(lanes, loop))
         store(lanes, rows, found, x, value)
 
 
@@ -410,39 +410,38 @@ largest_loop = by_type_of({OneSequence: _any_loop, SequenceALane: _loop_up_to})
 @shared
 def sum_beside(sweep: Any, i: Any, way: Any) -> None:
     """Interior loops of one base on one side and three or more, of two and three, and longer bulges."""
-    lanes, rule, alg, weights = sweep.lanes, sweep.lane_rule, sweep.alg, sweep.weights
-    rows, group, width, ring = sweep.memory.rows, sweep.strands.group, width_of(sweep.lanes), RING - 1
-    zero, side = splat(lanes, alg.zero), way * group
-    loop = splat(lanes, extend(alg, interior(weights, 5), asymmetry(weights, 1)))
+    lanes, rule, alg, weights = sweep.lanes, sweep.rule, sweep.alg, sweep.weights
+    rows, group, width = sweep.memory.rows, sweep.strands.group, width_of(sweep.lanes)
+    side = way * group
+    near, far = ring_row(TWO_THREE, i + 3 * way), ring_row(TWO_THREE, i + 4 * way)
+    loop = splat(lanes, extend(alg, entry(weights, BY_SIZE + 5), entry(weights, BY_DIFFERENCE + 1)))
     for x in range(column(group, first_column(sweep, i)), column(group, sweep.part.end), width * BESIDE):
-        y = x + width
         largest = largest_loop(sweep.layout, sweep.part.end, group, i, x, way)
-        near = ONE_SIDED_ROWS + ((i + 2 * way) & ring)
-        first, other = zero, zero
-        for k in range(3, largest):
-            step = splat(lanes, one_sided(weights, k + 1))
-            far, back = ONE_SIDED_ROWS + ((i + (1 + k) * way) & ring), (k + 1) * side
-            left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - 2 * side)
-            first = close(rule, alg, first, choice(alg, left, right), step)
-            left, right = load(lanes, rows, near, y - back), load(lanes, rows, far, y - 2 * side)
-            other = close(rule, alg, other, choice(alg, left, right), step)
-        store(lanes, rows, FOUND + ONE_SIDED, x, first)
-        store(lanes, rows, FOUND + ONE_SIDED, y, other)
-        near = BULGE_ROWS + ((i + way) & ring)
-        first, other = zero, zero
-        for k in range(2, largest + 1):
-            step = splat(lanes, bulge(weights, k))
-            far, back = BULGE_ROWS + ((i + (1 + k) * way) & ring), (k + 1) * side
-            left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - side)
-            first = close(rule, alg, first, choice(alg, left, right), step)
-            left, right = load(lanes, rows, near, y - back), load(lanes, rows, far, y - side)
-            other = close(rule, alg, other, choice(alg, left, right), step)
-        store(lanes, rows, FOUND + BULGE, x, first)
-        store(lanes, rows, FOUND + BULGE, y, other)
-        near, far = TWO_THREE_ROWS + ((i + 3 * way) & ring), TWO_THREE_ROWS + ((i + 4 * way) & ring)
-        for z in (x, y):
+        sum_one_side(sweep, i, way, x, largest, ONE_SIDED, BY_ONE_SIDED, 1)
+        sum_one_side(sweep, i, way, x, largest, BULGE, BY_BULGE, 0)
+        for z in (x, x + width):
             left, right = load(lanes, rows, near, z - 4 * side), load(lanes, rows, far, z - 3 * side)
-            store(lanes, rows, FOUND + TWO_THREE, z, close(rule, alg, zero, choice(alg, left, right), loop))
+            inner = choice(alg, left, right)
+            store(lanes, rows, FOUND + TWO_THREE, z, close(rule, alg, splat(lanes, alg.zero), inner, loop))
+
+
+@shared
+def sum_one_side(sweep: Any, i: Any, way: Any, x: Any, most: Any, kind: Any, table: Any, least: Any) -> None:
+    """Loops of a kind: of the `least` bases, one or none, on a side, and at least two more on the other."""
+    lanes, rule, alg, rows = sweep.lanes, sweep.rule, sweep.alg, sweep.memory.rows
+    group, y = sweep.strands.group, x + width_of(sweep.lanes)
+    near, short = ring_row(kind, i + (1 + least) * way), (1 + least) * way * group
+    first = splat(lanes, alg.zero)
+    other = first
+    for k in range(2 + least, most + 1 - least):
+        step = splat(lanes, entry(sweep.weights, table + least + k))
+        far, back = ring_row(kind, i + (1 + k) * way), (1 + k) * way * group
+        left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - short)
+        first = close(rule, alg, first, choice(alg, left, right), step)
+        left, right = load(lanes, rows, near, y - back), load(lanes, rows, far, y - short)
+        other = close(rule, alg, other, choice(alg, left, right), step)
+    store(lanes, rows, FOUND + kind, x, first)
+    store(lanes, rows, FOUND + kind, y, other)
 
 
 @shared
@@ -513,7 +512,9 @@ def pair_cell(sweep: Any, i: Any, j: Any, g: Any) -> None:
     one, group = OneLane(1), strands.group
     x = column(group, j) + g
     kind = pair_type(weights, strands, i, j, g)
-    value = choice(alg, closed_by_table(sweep, kind, i, j, g), closed_by_sums(sweep, kind, i, j, g))
+    value = hairpin_weight(weights, strands, alg, inward(strands, kind, i, j, g), i, j, g)
+    value = add_small_loops(Within(), sweep, kept.closed, kind, i, j, g, value)
+    value = choice(alg, value, closed_by_sums(sweep, kind, i, j, g))
     value = times_paired(strands, alg, 0, value, i, j, g)
     row = outward(strands, kind, i, j, g)
     store(one, kept.closed, 0, kept.starts[i] + j * group + g, value)
@@ -528,7 +529,7 @@ def keep_ends(sweep: Any, row: Any, i: Any, x: Any, value: Any) -> None:
     """Keep a value of a row with each of the ends of loops, of a row of `inward` or `outward`."""
     for kind in range(ENDS):
         ended = extend(sweep.alg, value, entry(sweep.weights, row + kind))
-        store(OneLane(1), sweep.memory.rows, kind * RING + (i & (RING - 1)), x, ended)
+        store(OneLane(1), sweep.memory.rows, ring_row(kind, i), x, ended)
 
 
 @shared
@@ -551,37 +552,59 @@ def add_found(sweep: Any, row: Any, x: Any, value: Any) -> Any:
     return value
 
 
-@shared
-def closed_by_table(sweep: Any, kind: Any, i: Any, j: Any, g: Any) -> Any:
-    """Hairpins and small loops of a pair."""
-    alg, weights, strands = sweep.alg, sweep.weights, sweep.strands
-    value = hairpin_weight(weights, strands, alg, inward(strands, kind, i, j, g), i, j, g)
-    value = within_small_loop(sweep, kind, value, i, j, i + 1, j - 1, g)
-    value = within_small_loop(sweep, kind, value, i, j, i + 1, j - 2, g)
-    value = within_small_loop(sweep, kind, value, i, j, i + 2, j - 1, g)
-    value = within_small_loop(sweep, kind, value, i, j, i + 2, j - 2, g)
-    value = within_small_loop(sweep, kind, value, i, j, i + 2, j - 3, g)
-    value = within_small_loop(sweep, kind, value, i, j, i + 3, j - 2, g)
-    return within_small_loop(sweep, kind, value, i, j, i + 3, j - 3, g)
+class Within(NamedTuple):
+    """Pairs within one."""
+
+
+class Around(NamedTuple):
+    """Pairs around one."""
+
+
+def _add_within(
+    way: Any, s: Any, table: Any, kind: Any, i: Any, j: Any, g: Any, left: Any, right: Any, so_far: Any
+) -> Any:
+    p, q = i + 1 + left, j - 1 - right
+    inner = load(OneLane(1), table, 0, s.kept.starts[p] + q * s.strands.group + g)
+    within = pair_type(s.weights, s.strands, q, p, g)
+    loop = small_loop(s.weights, s.strands, s.alg, kind, within, i, j, p, q, g)
+    return close(s.rule, s.alg, so_far, inner, loop)
+
+
+def _add_around(
+    way: Any, s: Any, table: Any, kind: Any, p: Any, q: Any, g: Any, left: Any, right: Any, so_far: Any
+) -> Any:
+    i, j = p - 1 - left, q + 1 + right
+    if i < 0:
+        return so_far
+    outer = load(OneLane(1), table, 0, s.kept.starts[i] + j * s.strands.group + g)
+    around, within = pair_type(s.weights, s.strands, i, j, g), pair_type(s.weights, s.strands, q, p, g)
+    loop = small_loop(s.weights, s.strands, s.alg, around, within, i, j, p, q, g)
+    return close(s.rule, s.alg, so_far, times_paired(s.strands, s.alg, 0, outer, i, j, g), loop)
+
+
+#: Besides, a loop of so many bases on its sides; what is zero, as behind the last base, is not left out.
+add_small_loop = by_type_of({Within: _add_within, Around: _add_around})
 
 
 @shared
-def within_small_loop(sweep: Any, kind: Any, so_far: Any, i: Any, j: Any, p: Any, q: Any, g: Any) -> Any:
-    """Besides, a pair within a small loop; one that cannot be is zero, which is not asked."""
-    weights, strands, kept = sweep.weights, sweep.strands, sweep.kept
-    inner = load(OneLane(1), kept.closed, 0, kept.starts[p] + q * strands.group + g)
-    within = pair_type(weights, strands, q, p, g)
-    loop = small_loop(weights, strands, sweep.alg, kind, within, i, j, p, q, g)
-    return close(sweep.rule, sweep.alg, so_far, inner, loop)
+def add_small_loops(way: Any, sweep: Any, table: Any, kind: Any, i: Any, j: Any, g: Any, value: Any) -> Any:
+    """Besides, small loops with pairs `Within` a pair of a kind or `Around` it: C, or derivatives by it."""
+    value = add_small_loop(way, sweep, table, kind, i, j, g, 0, 0, value)
+    value = add_small_loop(way, sweep, table, kind, i, j, g, 0, 1, value)
+    value = add_small_loop(way, sweep, table, kind, i, j, g, 1, 0, value)
+    value = add_small_loop(way, sweep, table, kind, i, j, g, 1, 1, value)
+    value = add_small_loop(way, sweep, table, kind, i, j, g, 1, 2, value)
+    value = add_small_loop(way, sweep, table, kind, i, j, g, 2, 1, value)
+    return add_small_loop(way, sweep, table, kind, i, j, g, 2, 2, value)
 
 
 @shared
 def add_below(sweep: Any, i: Any) -> None:
     """M2 of a row: add what the row below has to S."""
     lanes, alg, rows, group = sweep.lanes, sweep.alg, sweep.memory.rows, sweep.strands.group
-    here, last = SPLIT + (i & 1), SPLIT + 1 - (i & 1)
+    here, last, rule = SPLIT + (i & 1), SPLIT + 1 - (i & 1), rule_in(lanes, sweep.rule)
     for x in range(column(group, first_column(sweep, i)), column(group, sweep.part.end), width_of(lanes)):
-        value = lengthen(sweep.lane_rule, alg, load(lanes, rows, last, x), load(lanes, rows, here, x))
+        value = lengthen(rule, alg, load(lanes, rows, last, x), load(lanes, rows, here, x))
         store(lanes, rows, here, x, value)
 
 
@@ -610,38 +633,39 @@ by_column = by_type_of({OneSequence: _alone, SequenceALane: _side_by_side})
 
 
 @shared
+def stem_up_to(sweep: Any, k: Any) -> Any:
+    """A stem of this row, and where M of what follows it stands."""
+    stem = factor(sweep.layout, sweep.lanes, sweep.memory.rows, column(sweep.strands.group, k))
+    return stem, sweep.kept.starts[k + 1] - RING * sweep.strands.group
+
+
+@shared
+def followed(sweep: Any, value: Any, stem: Any, x: Any) -> Any:
+    """Besides, a stem with what follows it up to some columns."""
+    behind = load(sweep.lanes, sweep.kept.multi, 0, stem[1] + x)
+    return close(sweep.rule, sweep.alg, value, behind, stem[0])
+
+
+@shared
 def add_stem(sweep: Any, here: Any, k: Any) -> None:
     """Add to S what begins with the stem up to k."""
-    lanes, alg, rows, group, part = sweep.lanes, sweep.alg, sweep.memory.rows, sweep.strands.group, sweep.part
-    multi, at = sweep.kept.multi, sweep.kept.starts[k + 1] - RING * group
-    stem = factor(sweep.layout, lanes, rows, column(group, k))
-    first = max(k + SMALLEST_HAIRPIN + 2, part.begin)
+    lanes, rows, group, part = sweep.lanes, sweep.memory.rows, sweep.strands.group, sweep.part
+    stem, first = stem_up_to(sweep, k), max(k + SMALLEST_HAIRPIN + 2, part.begin)
     for x in range(column(group, first), column(group, part.end), width_of(lanes)):
-        value = close(sweep.lane_rule, alg, load(lanes, rows, here, x), load(lanes, multi, 0, at + x), stem)
-        store(lanes, rows, here, x, value)
+        store(lanes, rows, here, x, followed(sweep, load(lanes, rows, here, x), stem, x))
 
 
 @shared
 def add_four_stems(sweep: Any, here: Any, z: Any) -> None:
     """Add to S what begins with four stems, from number z on, whose ends are near each other."""
-    lanes, alg, rows, rule = sweep.lanes, sweep.alg, sweep.memory.rows, sweep.lane_rule
-    group, multi, starts = sweep.strands.group, sweep.kept.multi, sweep.kept.starts
-    places = sweep.memory.places
-    k0, k1, k2, k3 = places[0, z], places[0, z + 1], places[0, z + 2], places[0, z + 3]
-    at0, at1 = starts[k0 + 1] - RING * group, starts[k1 + 1] - RING * group
-    at2, at3 = starts[k2 + 1] - RING * group, starts[k3 + 1] - RING * group
-    stem0 = factor(sweep.layout, lanes, rows, column(group, k0))
-    stem1 = factor(sweep.layout, lanes, rows, column(group, k1))
-    stem2 = factor(sweep.layout, lanes, rows, column(group, k2))
-    stem3 = factor(sweep.layout, lanes, rows, column(group, k3))
-    end = column(group, sweep.strands.longest)
-    for x in range(column(group, k0 + SMALLEST_HAIRPIN + 2), end, width_of(lanes)):
-        value = load(lanes, rows, here, x)
-        value = close(rule, alg, value, load(lanes, multi, 0, at0 + x), stem0)
-        value = close(rule, alg, value, load(lanes, multi, 0, at1 + x), stem1)
-        value = close(rule, alg, value, load(lanes, multi, 0, at2 + x), stem2)
-        value = close(rule, alg, value, load(lanes, multi, 0, at3 + x), stem3)
-        store(lanes, rows, here, x, value)
+    lanes, rows, group, places = sweep.lanes, sweep.memory.rows, sweep.strands.group, sweep.memory.places
+    one, two = stem_up_to(sweep, places[0, z]), stem_up_to(sweep, places[0, z + 1])
+    three, four = stem_up_to(sweep, places[0, z + 2]), stem_up_to(sweep, places[0, z + 3])
+    first, end = places[0, z] + SMALLEST_HAIRPIN + 2, column(group, sweep.strands.longest)
+    for x in range(column(group, first), end, width_of(lanes)):
+        value = followed(sweep, load(lanes, rows, here, x), one, x)
+        value = followed(sweep, followed(sweep, value, two, x), three, x)
+        store(lanes, rows, here, x, followed(sweep, value, four, x))
 
 
 @shared
@@ -706,3 +730,144 @@ def _every_stem(choose: Any, sweep: Any, i: Any, count: Any) -> None:
 
 #: M and M2 of a row.
 multi_row = by_type_of({Candidates: _best_stems, EveryStem: _every_stem})
+
+
+#: Rows of `RowMemory.rows`: derivatives by S and by R of this row, and what M behind a stem adds.
+_BY_SPLIT, _BY_SINGLE, _BEHIND = FOUND + 4, FOUND + 5, FOUND + 6
+
+
+class Outside(NamedTuple):
+    """Derivatives by C and by M, laid out as these are, and by X, (1, (n + 1) * group); all zero at first."""
+
+    closed: Any
+    multi: Any
+    exterior: Any
+
+
+@kernel
+def outside_kernel(reverse: Any) -> None:
+    """Derivatives of all cells, of a `Sweep`; those by X[0], in `outside.exterior`, are the caller's."""
+    lanes, rule, alg, memory = reverse.lanes, reverse.rule, reverse.alg, reverse.memory
+    strands, outside = reverse.strands, reverse.outside
+    n, group = strands.longest, strands.group
+    clear_rows(lanes, alg, memory.rows, 0, ROWS)
+    list_mates(reverse)
+    for p in range(n):
+        clear_rings(reverse, p, 0)
+        sum_generic(reverse, p, -1)
+        sum_own(reverse, p, -1)
+        sum_beside(reverse, p, -1)
+        multi_rows(reverse, p)
+        for g in range(group):
+            at = p * group + g
+            value = extend(alg, outside.exterior[0, at], rule.outside)
+            outside.exterior[0, at + group] = choice(alg, outside.exterior[0, at + group], value)
+        for x in range(column(group, p), column(group, n), width_of(lanes)):
+            store(lanes, memory.rows, STEMS, x, splat(lanes, alg.zero))
+        count = stems_of_row(reverse, p, p + SMALLEST_HAIRPIN + 1, n)
+        for z in range(count):
+            q = memory.places[0, z]
+            if z == 0 or memory.places[0, z - 1] != q:
+                pass_behind(reverse, q)
+        for z in range(count):
+            around_cell(reverse, p, memory.places[0, z], memory.places[1, z])
+
+
+@shared
+def multi_rows(reverse: Any, p: Any) -> None:
+    """Derivatives by S and R of a row, and by M and M2 of the next row through those of this row."""
+    alg, rows, strands, by_rows = reverse.alg, reverse.memory.rows, reverse.strands, reverse.outside.multi
+    mine = by_column(reverse.layout, reverse.lanes)
+    rule = rule_in(mine, reverse.rule)
+    n, group, starts = strands.longest, strands.group, reverse.kept.starts
+    here, after = SPLIT + (p & 1), SPLIT + 1 - (p & 1)
+    single = splat(mine, alg.zero)
+    for j in range(n - 1, p - 1, -1):
+        x = column(group, j)
+        by_multi = load(mine, by_rows, 0, starts[p] + j * group)
+        by_two = load(mine, rows, here, x)
+        single = lengthen(rule, alg, single, by_multi)
+        store(mine, rows, _BY_SINGLE, x, single)
+        store(mine, rows, _BY_SPLIT, x, choice(alg, by_multi, by_two))
+        if j > p:
+            below = load(mine, by_rows, 0, starts[p + 1] + j * group)
+            store(
+                mine, by_rows, 0, starts[p + 1] + j * group, close(rule, alg, below, by_multi, rule.unpaired)
+            )
+            store(mine, rows, after, x, extend(alg, by_two, rule.unpaired))
+
+
+def _of_all_lanes(layout: Any, alg: Any, value: Any) -> Any:
+    return over_lanes(alg, value)
+
+
+def _of_each_lane(layout: Any, alg: Any, value: Any) -> Any:
+    return value
+
+
+#: The choice between values of all lanes that are of one sequence.
+over_sequence = by_type_of({OneSequence: _of_all_lanes, SequenceALane: _of_each_lane})
+
+
+@shared
+def pass_behind(reverse: Any, q: Any) -> None:
+    """What M behind a stem that ends at q adds to its derivative, and the stem to that by M."""
+    lanes, alg, rule, rows = reverse.lanes, reverse.alg, reverse.rule, reverse.memory.rows
+    strands = reverse.strands
+    group, multi, by_rows = strands.group, reverse.kept.multi, reverse.outside.multi
+    at = reverse.kept.starts[q + 1] - RING * group
+    stem = factor(reverse.layout, lanes, rows, column(group, q))
+    total = splat(lanes, alg.zero)
+    for x in range(column(group, q + SMALLEST_HAIRPIN + 2), column(group, strands.longest), width_of(lanes)):
+        by_split = load(lanes, rows, _BY_SPLIT, x)
+        total = close(rule, alg, total, by_split, load(lanes, multi, 0, at + x))
+        store(lanes, by_rows, 0, at + x, close(rule, alg, load(lanes, by_rows, 0, at + x), by_split, stem))
+    total = over_sequence(reverse.layout, alg, total)
+    store(by_column(reverse.layout, lanes), rows, _BEHIND, column(group, q), total)
+
+
+@shared
+def around_cell(reverse: Any, p: Any, q: Any, g: Any) -> None:
+    """The derivative by C of a cell, and what it adds to others."""
+    alg, weights, strands, rows = reverse.alg, reverse.weights, reverse.strands, reverse.memory.rows
+    kept = reverse.kept
+    rule, outside, group, one = reverse.rule, reverse.outside, strands.group, OneLane(1)
+    at, x = q * group + g, column(group, q) + g
+    value = load(one, kept.closed, 0, kept.starts[p] + at)
+    kind = pair_type(weights, strands, p, q, g)
+    row = outward(strands, kind, p, q, g)
+    before = extend(alg, load(one, outside.exterior, 0, p * group + g), entry(weights, row + EXTERIOR))
+    after = load(one, outside.exterior, 0, at + group)
+    store(one, outside.exterior, 0, at + group, close(rule, alg, after, before, value))
+    total = extend(alg, before, load(one, kept.exterior, 0, at + group))
+    stem = choice(alg, load(one, rows, _BY_SINGLE, x), load(one, rows, _BEHIND, x))
+    total = close(rule, alg, total, stem, entry(weights, row + STEM))
+    total = add_found(reverse, row, x, total)
+    total = add_small_loops(Around(), reverse, outside.closed, kind, p, q, g, total)
+    store(one, outside.closed, 0, kept.starts[p] + at, total)
+    total = times_paired(strands, alg, 0, total, p, q, g)
+    row = inward(strands, kind, p, q, g)
+    keep_ends(reverse, row, p, x, total)
+    within, last = SPLIT + 1 - (p & 1), column(group, q - 1) + g
+    closing = load(one, rows, within, last)
+    store(one, rows, within, last, close(rule, alg, closing, total, entry(weights, row + CLOSING)))
+
+
+@kernel
+def pairs_kernel(alg: Any, kept: Any, outside: Any, least: Any, ends: Any, pairs: Any, values: Any) -> int:
+    """List weights of pairs above `least`, or no numbers, by sequence and row, while there is room; how many.
+
+    `ends`, int64 (group,): where those of each end.
+    """
+    n, at = kept.starts.size - 2, 0
+    for g in range(kept.step):
+        for i in range(n):
+            for j in range(i + SMALLEST_HAIRPIN + 1, n):
+                x = kept.starts[i] + j * kept.step + g
+                value = extend(alg, kept.closed[0, x], outside.closed[0, x])
+                if not value <= least:
+                    if at < values.size:
+                        pairs[at, 0], pairs[at, 1], values[at] = i, j, value
+                    at += 1
+        ends[g] = at
+    return at

@@ -4,6 +4,10 @@ Every value is a choice between few ways, gone through in a fixed order. A struc
 step: the first with which they make a share of the value together. With all of it as the share, and a choice
 that is one of the alternatives, that is a best way; with a random share, and sums, each has the probability
 of its part.
+
+All structures whose score is at most so far below the best one are found by the same ways, depth first: only
+those are followed whose best completion is good enough, so none is in vain, and what is held is one structure
+and the way to it.
 """
 
 from __future__ import annotations
@@ -220,3 +224,71 @@ def way_of_pair(walk: Any, i: Any, j: Any, at: Any, enough: Any) -> Any:
                     return (number, p, k + 1, before), value, (p, k), (STEMS, k + 1, j - 1)
         p, q, before = p + 1, 0, extend(alg, before, walk.rule.unpaired)
     return (NONE, 0, 0, before), alg.zero, (-1, -1), (STEMS, -1, -1)
+
+
+class Search(NamedTuple):
+    """What is gone through, by the ways of `walk`.
+
+    `nodes`, int64 (4, ...): what is to be completed, kind, first and last base, and the next one, or -1.
+    `levels`, int64 (5, ...): at every step the node that is completed, the way and two bases of where it
+    stands, and how many nodes there were; `before`, what is before a stem there. `reached`, float64: best
+    scores of completions at every step. `depth`, int64 (1,): the step that comes next, -1 when all is done.
+    """
+
+    walk: Any
+    nodes: Any
+    levels: Any
+    before: Any
+    reached: Any
+    depth: Any
+
+
+@kernel
+def suboptimal_kernel(search: Any, least: Any, signs: Any, structures: Any, scores: Any) -> int:
+    """Find more structures of at least a score, up to as many as there is room for; how many.
+
+    `structures`, uint8 (most, n), as brackets, and `scores`, float64 (most,), are written; `signs`, uint8
+    (n,), is the structure so far. It goes on where it stopped.
+    """
+    walk, nodes, levels, before, reached, depth = search
+    count = 0
+    while depth[0] >= 0 and count < scores.size:
+        level = depth[0]
+        node = levels[0, level]
+        if node < 0:
+            if reached[level] >= least:
+                for k in range(signs.size):
+                    structures[count, k] = signs[k]
+                scores[count] = reached[level]
+                count += 1
+            depth[0] = level - 1
+            continue
+        kind, i, j = nodes[0, node], nodes[1, node], nodes[2, node]
+        if kind == PAIR:
+            signs[i], signs[j] = OPENING, CLOSED
+        others = reached[level] - value_of(walk, kind, i, j)
+        at = levels[1, level], levels[2, level], levels[3, level], before[level]
+        at, value, stem, rest = next_way(walk, kind, i, j, at, least - others)
+        if at[0] != NONE:
+            levels[1, level], levels[2, level], levels[3, level], before[level] = at
+            go_on(search, level, others + value, stem, rest)
+        else:
+            if kind == PAIR:
+                signs[i], signs[j] = UNPAIRED, UNPAIRED
+            depth[0] = level - 1
+    return count
+
+
+@shared
+def go_on(search: Any, level: Any, score: Any, stem: Any, rest: Any) -> None:
+    """One level on: a pair and something behind it are to be completed, each if there are any bases of it."""
+    walk, nodes, levels, before, reached, depth = search
+    last, count = nodes[3, levels[0, level]], levels[4, level]
+    for kind, i, j in (rest, (PAIR, stem[0], stem[1])):
+        if 0 <= i < j:
+            nodes[0, count], nodes[1, count], nodes[2, count], nodes[3, count] = kind, i, j, last
+            last, count = count, count + 1
+    after = level + 1
+    levels[0, after], levels[1, after], levels[2, after], levels[3, after] = last, 0, 0, 0
+    levels[4, after], before[after], reached[after] = count, walk.alg.one, score
+    depth[0] = after

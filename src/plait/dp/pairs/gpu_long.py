@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from plait.devices.cuda import SIMULATED, cuda
 from plait.devices.cuda_devices import SlotArrays, device_facts, least_free_memory, on_device
 from plait.devices.cuda_target import CudaTarget
+from plait.devices.driver import DriverDevice
 from plait.dp.pairs import gpu_stripes as kernel
 from plait.dp.pairs.gaps import AffineGap, LinearGap
-from plait.dp.pairs.gpu_stripes import MARKS, MOST_COST, Anywhere, AtEdges, NarrowScores, WideScores
+from plait.dp.pairs.gpu_stripes import MOST_COST, Anywhere, AtEdges, NarrowScores, WideScores
 from plait.dp.pairs.kbest import BestPath, KBest, k_best
 from plait.dp.pairs.launches import cpu_steps, on_long_pair
 from plait.dp.pairs.lists import few_letters, looked_up
@@ -42,8 +43,8 @@ _FEW_BYTES = 1 << 28
 _SIDE_BY_ROOT = 16
 #: Tiles for each alignment that is asked for: of every fourth, four have no near neighbour.
 _TILES_A_WANTED = 20
-#: Cells of a launch for each multiprocessor: about two seconds, so that a run can be stopped.
-CELLS_OF_A_LAUNCH = 1 << 35
+#: Cells of a launch for each multiprocessor: three to four seconds, so that a run can be stopped.
+CELLS_OF_A_LAUNCH = 1 << 36
 
 
 class Capacity(NamedTuple):
@@ -128,18 +129,17 @@ def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity, wanted: i
 
 #: Score of residues that do not exist: what goes on from them is less than what it came from.
 _NEVER = -128
-#: Stripes that run at the same time on a multiprocessor, at most, and bytes of its shared memory for them.
-#: Three for each of its four schedulers were measured to do more than four or five; why is not known
-#: (design/0004). Where wide scores leave room for fewer than the others, narrow ones are taken.
-_WARPS = 12
-_FEW_WARPS = 10
+#: What a column takes, in proportion, by stripes of a multiprocessor: 3 to 5 for each of its four schedulers
+#: (measured on an H200, design/0004).
+_COLUMN_TIMES: Final = {12: 36, 16: 47, 20: 57}
+#: Where scores of 32 bits leave room for fewer stripes in so much shared memory, narrow ones are taken.
+_FEW_STRIPES = 10
 _SHARED = 200 << 10
-#: Bytes of a profile that fit the memory that a block has without asking.
-_MOST_PROFILE = 46 << 10
-#: Bytes of shared memory of a stripe, besides the profile.
-_RINGS = 2048
+#: Bytes of shared memory of a warp, at most.
+_MOST_SHARED = 48 << 10
 #: Launches under way on a device: those of tiles on the way of an alignment are small. One of more stripes
-#: than half of those that run at a time is the only one of its kind. The simulator runs one at a time.
+#: than this many for each multiprocessor is the only one of its kind. The simulator runs one at a time.
+_FEW_FOR_ALL = 6
 _LAUNCHES = 1 if SIMULATED else 4
 #: Seconds between looks at what a launch has done.
 _PAUSE = 0.0005
@@ -175,16 +175,20 @@ class _Coded:
         """How scores are stored: wide, unless that leaves room for few stripes; None if neither serves."""
         if max(self.costs.gap_open, self.costs.gap_extend) > MOST_COST:
             return None
-        wide = kernel.profile_bytes(WideScores(), len(self.scores))
+        wide = kernel.warp_bytes(WideScores(), len(self.scores))
         fits = self.scores.min() >= -128 and self.scores.max() <= 127
-        if fits and _FEW_WARPS * (wide + _RINGS) > _SHARED:
+        if fits and _FEW_STRIPES * wide > _SHARED:
             return NarrowScores()
-        return WideScores() if wide <= _MOST_PROFILE else None
+        return WideScores() if wide <= _MOST_SHARED else None
 
     @property
     def shared(self) -> int:
         """Bytes of dynamic shared memory of a warp."""
-        return kernel.profile_bytes(self.kind, len(self.scores))
+        return kernel.warp_bytes(self.kind, len(self.scores))
+
+    def most_warps(self, facts: DriverDevice) -> int:
+        """Warps of a block, at most."""
+        return min(facts.shared_per_block // self.shared, max(_COLUMN_TIMES))
 
     def part(self, tile: Tile) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
         """Letters of rows and columns, padded as the kernel wants them."""
@@ -346,9 +350,18 @@ class GpuTiles:
         # What is kept of one launch is copied while the next one runs, and other programs need memory too.
         free, _ = least_free_memory([one.number for one in facts], tidy=False)
         memory = free // (3 * _LAUNCHES)
-        devices = len(facts) // _LAUNCHES
-        capacity = Capacity(devices, processors, processors * _WARPS, memory, 32 * kernel.ROWS)
-        return plan_grid(region, checkpoint_limit, capacity, wanted)
+        height, devices = 32 * kernel.ROWS, len(facts) // _LAUNCHES
+        assert self._last is not None
+        most = self._last.most_warps(facts[0])
+        sizes = [
+            Capacity(devices, processors, processors * min(stripes, most), memory, height)
+            for stripes in _COLUMN_TIMES
+        ]
+        rows = region.row_end - region.row
+        times = [
+            size.launches_down(rows) * time for size, time in zip(sizes, _COLUMN_TIMES.values(), strict=True)
+        ]
+        return plan_grid(region, checkpoint_limit, sizes[int(np.argmin(times))], wanted)
 
     def sweep(self, pair: LongPair, visit: Visit) -> NDArray[np.int64]:
         """Sweep tiles on the next free device; returns their best values."""
@@ -357,7 +370,7 @@ class GpuTiles:
         try:
             with on_device(device.facts.number):
                 memory = _Memory(coded, visit, device, self._edge(visit))
-                large = 2 * memory.stripes > _WARPS * device.facts.multiprocessors
+                large = _is_large(memory.stripes, device.facts.multiprocessors)
                 # What a launch waits for is of one that runs already.
                 with self._large[device.facts.number] if large else contextlib.nullcontext():
                     found = _sweep(pair, coded, memory, device)
@@ -390,6 +403,10 @@ class GpuTiles:
             if self._last is None or self._last.costs is not costs:
                 self._last = _Coded(costs)
             return self._last
+
+
+def _is_large(stripes: int, multiprocessors: int) -> bool:
+    return stripes > _FEW_FOR_ALL * multiprocessors
 
 
 def _sweep(pair: LongPair, coded: _Coded, memory: _Memory, device: _Device) -> NDArray[np.int64]:
@@ -429,15 +446,20 @@ def _launch(pair: LongPair, coded: _Coded, memory: _Memory, device: _Device) -> 
         SaturatingMaxPlus(np.int32(0), np.int32(0)),
     )
     ends = Anywhere() if memory.visit.watched else AtEdges()
-    stripes = min(_WARPS, _SHARED // (coded.shared + _RINGS)) * device.facts.multiprocessors
-    stripes = min(stripes, MARKS // 2)
+    # A block has the stripes of a multiprocessor, so that its schedulers have as many as each other, and no
+    # multiprocessor has two of a large launch.
+    facts = device.facts
+    warps = min(-(-memory.stripes // facts.multiprocessors), coded.most_warps(facts))
+    shared = warps * coded.shared
+    if _is_large(memory.stripes, facts.multiprocessors):
+        shared = max(shared, facts.shared_per_block // 2 + 1024)
     kernel.sweep_stripes.launch(
-        min(memory.stripes, stripes),
-        32,
+        min(-(-memory.stripes // warps), facts.multiprocessors),
+        32 * warps,
         *(gap, algebras, ends, coded.kind, memory.task, memory.sides, memory.kept, memory.following),
         memory.shape,
         stream=stream,
-        shared=coded.shared,
+        shared=shared,
     )
 
 

@@ -14,9 +14,8 @@ from plait.lang.compile import by_type, by_type_of, shared
 from plait.lang.lanes import maximum
 from plait.lang.warps import ballot, lane_index, shuffle, shuffle_up, synchronize_warp
 
-#: Costs up to which marks leave room for what goes on in a gap, and stripes that have different marks.
+#: Costs up to which marks leave room for what goes on in a gap.
 MOST_COST = 1 << 15
-MARKS = 1 << 14
 
 
 @shared
@@ -299,6 +298,7 @@ ROWS = 16
 BLOCK = 32
 _LETTERS = 2 * BLOCK
 _BELOW = BLOCK + 32
+_RING_WORDS = _LETTERS + BLOCK + _BELOW
 _NOTHING = np.int32(-(2**31))
 _LONG = np.dtype(np.int64)
 
@@ -354,14 +354,19 @@ class Shape(NamedTuple):
     corner: Any
 
 
-def profile_bytes(kind: Any, letters: int) -> int:
-    """Bytes of dynamic shared memory for so many letters of the target."""
-    return 8 * 32 * letters * _words(scores_in_word(kind))
+def warp_bytes(kind: Any, letters: int) -> int:
+    """Bytes of dynamic shared memory of a warp for so many letters of the target."""
+    return 8 * (int(_profile_words(kind, letters)) + _RING_WORDS)
 
 
 @shared
 def _words(per_word: int) -> int:
     return (ROWS + per_word - 1) // per_word
+
+
+@shared
+def _profile_words(kind: Any, letters: Any) -> Any:
+    return 32 * letters * _words(scores_in_word(kind))
 
 
 @shared
@@ -414,7 +419,7 @@ def _fetch(step: Any, task: Any, row: Any, memory: Any, place: Any, mark: Any, a
     at, end, lane = place
     _, letters, above, _ = memory
     letter = np.int32(task.target[np.uint32(at + BLOCK)])
-    letters[np.uint32(at) % np.uint32(_LETTERS)] = letter * np.int32(32 * _words(scores_in_word(step[3])))
+    letters[np.uint32(at) % np.uint32(_LETTERS)] = np.int64(letter * 32 * _words(scores_in_word(step[3])))
     # All lanes wait together: those that leave a loop one by one would go on one by one, column after column.
     while ballot(at < end and not has_mark(ahead, mark)) != 0:
         ahead = read_word(row, min(at, row.size - 1))
@@ -534,18 +539,19 @@ def sweep_stripes(
     following: Any,
     shape: Any,
 ) -> None:
-    """Visit a region; any number of blocks of one warp.
+    """Visit a region; any number of blocks of any number of warps, with `warp_bytes` of shared memory each.
 
     `gap` has arrays with the cost for each lane, int32. `algebras` are as for `visit_cell`: what a gap hands
     on need not be held at the zero, since no cell falls below it. `ends` is `AtEdges`, or `Anywhere` for the
     best values of tiles; `kind` `WideScores` or `NarrowScores`; `following` one int32, the next stripe that a
     warp takes.
     """
-    profile = cuda.shared.array(0, _LONG)
-    letters = cuda.shared.array(_LETTERS, np.int32)
-    entering = cuda.shared.array(BLOCK, np.int64)
-    below = cuda.shared.array(_BELOW, np.int64)
-    memory = (profile, letters, entering, below)
+    words = cuda.shared.array(0, _LONG)
+    size = _profile_words(kind, task.scores.shape[0])
+    letters = np.int32(cuda.threadIdx.x) // np.int32(32) * (size + _RING_WORDS) + size
+    entering, below = letters + _LETTERS, letters + _LETTERS + BLOCK
+    profile = words[letters - size : letters]
+    memory = (profile, words[letters:entering], words[entering:below], words[below : below + _BELOW])
     lane = np.int32(lane_index())
     own = own_costs(gap, lane)
     step = ((own, costs_down(own)), algebras, ends, kind)

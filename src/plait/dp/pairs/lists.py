@@ -256,17 +256,16 @@ def _noted(lanes: Any, mask: Any, bit: int) -> Any:
 
 
 @shared
-def _visit_beside(lanes: Any, p: Any, bit: int, u: Any, v: Any, e: Any, f: Any, s: Any) -> Any:
-    """A cell, and its choices in four bits from `bit` on."""
-    h, right, u, v, e, f = differences(p, u, v, e, f, s)
-    by_diag, by_e, e_opened, f_opened = choices(p, p, h, right, s, h, e, f)
+def _note_octet(lanes: Any, p: Any, bit: int, cell: Any, e: Any, f: Any, s: Any) -> Any:
+    """The choices of a cell in four bits from `bit` on."""
+    by_diag, by_e, e_opened, f_opened = choices(p, p, cell[0], cell[1], s, cell[0], e, f)
     noted = _noted(lanes, by_diag, bit) | _noted(lanes, by_e, 2 * bit)
-    return u, v, e, f, noted | _noted(lanes, e_opened, 4 * bit) | _noted(lanes, f_opened, 8 * bit)
+    return noted | _noted(lanes, e_opened, 4 * bit) | _noted(lanes, f_opened, 8 * bit)
 
 
 @shared
 def sweep_beside(
-    lanes: Any, gap: Any, source: Any, borders: Any, sizes: Any, scratch: Any, bits: Any
+    lanes: Any, gap: Any, source: Any, borders: Any, keep: bool, sizes: Any, scratch: Any, bits: Any
 ) -> None:
     """Visit pairs beside each other, two columns at a time.
 
@@ -292,15 +291,18 @@ def sweep_beside(
         f0, f1 = none, none
         for row in range(rows):
             v, e = load(lanes, v_column, row, 0), load(lanes, e_column, row, 0)
-            s = beside(source, lanes, found, query, row, t0, 0)
-            u0, v, e, f0, noted = _visit_beside(lanes, p, 1, u0, v, e, f0, s)
+            s0 = beside(source, lanes, found, query, row, t0, 0)
+            h0, right0, u0, v, e0, f0 = differences(p, u0, v, e, f0, s0)
             if at + 1 >= all_columns:
                 store(lanes, right[at + 1 - all_columns], row, 0, v)
-            s = beside(source, lanes, found, query, row, t1, width_of(lanes))
-            u1, v, e, f1, more = _visit_beside(lanes, p, 16, u1, v, e, f1, s)
+            s1 = beside(source, lanes, found, query, row, t1, width_of(lanes))
+            h1, right1, u1, v, e, f1 = differences(p, u1, v, e0, f1, s1)
             if at + 2 >= all_columns:
                 store(lanes, right[at + 2 - all_columns], row, 0, v)
-            store(lanes, bits[at // 2], row, 0, noted | more)
+            if keep:
+                first = _note_octet(lanes, p, 1, (h0, right0), e0, f0, s0)
+                noted = first | _note_octet(lanes, p, 16, (h1, right1), e, f1, s1)
+                store(lanes, bits[at // 2], row, 0, noted)
             store(lanes, v_column, row, 0, v)
             store(lanes, e_column, row, 0, e)
             if row + 1 >= all_rows:
@@ -342,14 +344,22 @@ def _edges_beside(task: Any, sizes: Any, lane: int, m: int, n: int, memory: Any)
 
 @shared
 def align_beside(
-    lanes: Any, gap: Any, source: Any, borders: Any, task: Any, order: Any, memory: Any, results: Any
+    lanes: Any,
+    gap: Any,
+    source: Any,
+    borders: Any,
+    keep: bool,
+    task: Any,
+    order: Any,
+    memory: Any,
+    results: Any,
 ) -> int:
-    """Align pairs, those neighbouring in `order` beside each other; returns the number of runs."""
+    """Align pairs, neighbours in `order` beside each other; returns the number of runs, 0 without `keep`."""
     written = 0
     for first in range(0, order.size, lanes.width):
         pairs = order[first : first + lanes.width]
         sizes = _lay_beside(source, task, pairs, memory.scratch)
-        sweep_beside(lanes, gap, source, borders, sizes, memory.scratch, memory.bits)
+        sweep_beside(lanes, gap, source, borders, keep, sizes, memory.scratch, memory.bits)
         for lane in range(pairs.size):
             pair, best = pairs[lane], memory.best
             m = task.query_starts[pair + 1] - task.query_starts[pair]
@@ -357,7 +367,8 @@ def align_beside(
             edges = _edges_beside(task, sizes, lane, m, n, memory)
             find_end(task.free, task.gap_open, task.gap_extend, edges, best)
             _write_end(best, pair, results)
-            written = _trace(OctetBits(0, 0, lane), task, pair, memory, results, written)
+            if keep:
+                written = _trace(OctetBits(0, 0, lane), task, pair, memory, results, written)
     return written
 
 
@@ -623,11 +634,11 @@ _MOST_BESIDE = 1 << 27
 _LANES_FOR_ONE = 4
 
 
-def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, Any, NDArray[np.uint8]] | None:
-    """Arguments of `align_beside`: lanes, recurrence, scores, borders; None if octets do not hold them."""
+def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, Any, NDArray[np.uint8], bool] | None:
+    """Arguments of `align_beside`: lanes to `keep`; None if octets do not hold the differences."""
     (source, _, keep), task = batch.setup.rules, batch.pairs
     opened, over = int(task.gap_open), int(task.gap_open - task.gap_extend)
-    if batch.beside is None or not keeps(keep) or task.free.anywhere or over < 0:
+    if batch.beside is None or task.free.anywhere or over < 0:
         return None
     # A cell lies two gaps below the one on its diagonal or less, and a score and a gap above it or less.
     least, most = int(source.table.min()), int(source.table.max())
@@ -636,9 +647,9 @@ def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, Any, NDArray[np.uint
     table = (source.table.astype(np.int64) + 2 * opened).astype(np.uint8)
     if isinstance(source, SkewedProfile):
         size = int(task.query_starts[1])
-        if len(table) > 32 or source.query.tobytes() != source.query[:size].tobytes() * (
-            task.query_starts.size - 1
-        ):
+        if len(table) > 32 or (np.diff(task.query_starts) != size).any():
+            return None
+        if (source.query.reshape(-1, size) != source.query[:size]).any():
             return None
         own = np.zeros((int(source.query.max()) + 1, 32), np.uint8)
         own[:, : len(table)] = table.T[: len(own)]
@@ -646,7 +657,7 @@ def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, Any, NDArray[np.uint
     first = [opened if free else 0 for free in (task.free.target_start, task.free.query_start)]
     further = [opened if free else over for free in (task.free.target_start, task.free.query_start)]
     borders = np.array([first[0], further[0], first[1], further[1]], np.uint8)
-    return batch.beside, GapDifferences(np.uint8(over)), source._replace(table=table), borders
+    return batch.beside, GapDifferences(np.uint8(over)), source._replace(table=table), borders, keeps(keep)
 
 
 def _run_beside(
@@ -663,7 +674,7 @@ def _run_beside(
     more = [m - np.minimum.reduceat(s[order], firsts) for m, s in zip(most, (rows, columns), strict=True)]
     cells = most[0] * most[1]
     if (
-        width * cells.max() // 2 > _MOST_BESIDE
+        octets[4] * width * cells.max() // 2 > _MOST_BESIDE
         or width * cells.sum() > _LANES_FOR_ONE * (rows * columns).sum()
     ):
         return None
@@ -676,7 +687,7 @@ def _run_beside(
         scratch = *(np.zeros((*shape, width), np.uint8) for shape in shapes), looked_up
         edges = Edges(*(np.zeros(size, np.int32) for size in (n, n, m, m)))
         runs, own = np.zeros((m + n + 2, 2), np.int64), order[share[0] * width : share[1] * width]
-        bits = np.empty((n // 2, m, width), np.uint8)
+        bits = np.empty((n // 2, m, width) if octets[4] else (1, 1, width), np.uint8)
         memory = PairMemory(edges, scratch, bits, runs, np.zeros(5, np.int64), np.zeros(3, np.int64))
         results = found._replace(runs=np.empty((int((rows + columns + 2)[own].sum()), 2), np.int64))
         return results.runs[: call(*octets, task, own, memory, results)].copy()

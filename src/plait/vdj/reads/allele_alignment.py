@@ -44,8 +44,10 @@ class WordIndex(NamedTuple):
 
     `size`: letters of a word, k. `table`, int32 (4^k / 32, 2), at least one row: for 32 words each, which of
     them occur, one bit a word, and how many words occur before. `ends`, int32 (a power of 2,), has a bit for
-    each end of a word, its lowest bits: whether some word that occurs has it. `starts` (int32) are offsets of
-    the words that occur into `entries`, int32 (occurrences, 2): frame and position in it.
+    each end of a word, its lowest bits: whether some word that occurs has it. `words`, int32 (words that
+    occur, 2): word by word as they begin one after the other in the references, whose order numbers them, and
+    the numbers of the words in ascending order. `starts` (int32) are their offsets into `entries`, int32
+    (occurrences, 2): frame and position in it.
 
     References that are alike without gaps share a frame: `members` are those of frame after frame, with
     offsets `frame_starts`, `longest` the length of the longest of each; position p of a reference is
@@ -61,6 +63,7 @@ class WordIndex(NamedTuple):
     size: Any
     table: Any
     ends: Any
+    words: Any
     starts: Any
     entries: Any
     members: Any
@@ -226,7 +229,7 @@ def _planes(numbers: Sequence[NDArray[np.int8]]) -> tuple[NDArray[np.int64], NDA
 
 def _ends(words: NDArray[np.int64], size: int) -> NDArray[np.int32]:
     """`WordIndex.ends`: so many that few occur, and no more than the nearest memory holds."""
-    bits = min(max((8 * words.size).bit_length(), _FEWEST_END_BITS), _MOST_END_BITS, 2 * size)
+    bits = min(max((32 * words.size).bit_length(), _FEWEST_END_BITS), _MOST_END_BITS, 2 * size)
     found = np.zeros((1 << bits) // 32, np.uint32)
     own = words & ((1 << bits) - 1)
     np.bitwise_or.at(found, own >> 5, np.uint32(1) << (own & 31).astype(np.uint32))
@@ -241,10 +244,13 @@ def _vocabulary(
     counts = [own.size for own, _ in found]
     words = np.concatenate([np.zeros(0, np.int64), *(own for own, _ in found)])
     places = np.concatenate([np.zeros(0, np.int64), *(own for _, own in found)]) + np.repeat(shifts, counts)
-    entries = np.stack([words, np.repeat(frames, counts), places], axis=1)
+    distinct, firsts, own = np.unique(words, return_index=True, return_inverse=True)
+    order = np.argsort(firsts)
+    numbered = np.argsort(order)
+    entries = np.stack([numbered[own], np.repeat(frames, counts), places], axis=1)
     entries = entries[np.lexsort(entries.T[::-1])]
     entries = entries[np.diff(entries, axis=0, prepend=-1).any(axis=1)]
-    distinct, starts = np.unique(entries[:, 0], return_index=True)
+    starts = np.searchsorted(entries[:, 0], np.arange(distinct.size + 1))
     table = np.zeros((4**size // 32, 2), np.uint32)
     np.bitwise_or.at(table[:, 0], distinct >> 5, np.uint32(1) << (distinct & 31).astype(np.uint32))
     table[:, 1] = np.searchsorted(distinct, 32 * np.arange(table.shape[0]))
@@ -252,7 +258,8 @@ def _vocabulary(
         "size": size,
         "table": table.view(np.int32),
         "ends": _ends(distinct, size),
-        "starts": np.append(starts, len(entries)).astype(np.int32),
+        "words": np.stack([distinct[order], numbered], axis=1).astype(np.int32),
+        "starts": starts.astype(np.int32),
         "entries": entries[:, 1:].astype(np.int32),
     }
 

@@ -34,6 +34,7 @@ _SHORT_WORD: Final = 9
 _NEARBY: Final = 12
 #: Candidates of a call, at least.
 _ROOM: Final = 1 << 16
+_SETS = IUPAC_MASK.tobytes()
 _COMPLEMENT = COMPLEMENT_LETTER.copy()
 _SAME = np.arange(256, dtype=np.uint8)
 _MIRROR = COMPLEMENT_MASK.copy()
@@ -131,56 +132,63 @@ def find_word(index: Any, word: int) -> int:
     bit = word & 31
     if ((bits >> bit) & 1) == 0:
         return -1
-    return int(index.table[word >> 5, 1]) + population(bits & ((1 << bit) - 1))
+    return int(index.words[int(index.table[word >> 5, 1]) + population(bits & ((1 << bit) - 1)), 1])
 
 
 @shared
-def _count(index: Any, number: int, position: int, scratch: Any, touched: int) -> int:
-    """Votes of one word; returns the number of frames with votes."""
-    for k in range(index.starts[number], index.starts[number + 1]):
-        frame = index.entries[k, 0]
-        diagonal = index.entries[k, 1] - position
-        votes = scratch.votes[frame]
-        if votes == 0:
-            scratch.touched[touched] = frame
-            touched += 1
-            scratch.leads[frame] = 0
-        scratch.votes[frame] = votes + 1
-        lead = scratch.leads[frame]
-        if lead == 0:
-            scratch.diagonals[frame] = diagonal
-            scratch.leads[frame] = 1
-        elif scratch.diagonals[frame] == diagonal:
-            scratch.leads[frame] = lead + 1
-        else:
-            scratch.leads[frame] = lead - 1
+def _count(index: Any, mirrored: int, words: int, scratch: Any) -> int:
+    """Votes of so many words of `scratch`, by their numbers; returns the number of frames with votes."""
+    low = (1 << 32) - 1
+    touched = 0
+    for step in range(words):
+        word = scratch.words[mirrored, words - 1 - step if mirrored else step]
+        number = word & low
+        for k in range(index.starts[number], index.starts[number + 1]):
+            frame = index.entries[k, 0]
+            own = index.entries[k, 1] - (word >> 32)
+            votes = scratch.votes[frame]
+            lead = scratch.leads[frame]
+            if votes == 0:
+                scratch.touched[touched] = frame
+                touched += 1
+                lead = 0
+            scratch.votes[frame] = votes + 1
+            if lead == 0:
+                scratch.diagonals[frame] = own
+                scratch.leads[frame] = 1
+            elif scratch.diagonals[frame] == own:
+                scratch.leads[frame] = lead + 1
+            else:
+                scratch.leads[frame] = lead - 1
     return touched
 
 
 @shared
-def _scan(index: Any, letters: Any, first: int, last: int, scratch: Any) -> Any:
-    """Look through the words of a text and of its mirror for those that may occur.
+def _scan(index: Any, letters: Any, first: int, last: int, scratch: Any, both: bool) -> Any:
+    """Look through the words of a text, and of its mirror if `both`, for those that may occur.
 
     Returns how many there are, and whether each letter is a single one.
     """
     size = index.size
     mask = (1 << (2 * size)) - 1
-    ends = 32 * index.ends.size - 1
+    ends = (32 * index.ends.size - 1) & mask
+    own, words, mirrors = letters[first:last], scratch.words[0], scratch.words[1]
     word = mirror = 0
     found = mirrored = 0
     unknown = -1
-    for position in range(last - first):
-        number = int(index.numbers[letters[first + position]])
+    for position in range(own.size):
+        number = int(index.numbers[own[position]])
         # The partner of number k is 3 - k.
         word = ((word << 2) | (number & 3)) & mask
-        mirror = (mirror >> 2) | ((~number & 3) << (2 * size - 2))
+        mirror = ((mirror >> 2) | ((~number & 3) << (2 * size - 2))) & mask
         if number < 0:
             unknown = position
         if position - unknown >= size:
-            scratch.words[0, found] = word | ((position - size + 1) << 32)
-            scratch.words[1, mirrored] = mirror | ((last - first - 1 - position) << 32)
+            words[found] = word | ((position - size + 1) << 32)
             found += (int(index.ends[(word & ends) >> 5]) >> (word & 31)) & 1
-            mirrored += (int(index.ends[(mirror & ends) >> 5]) >> (mirror & 31)) & 1
+            if both:
+                mirrors[mirrored] = mirror | ((own.size - 1 - position) << 32)
+                mirrored += (int(index.ends[(mirror & ends) >> 5]) >> (mirror & 31)) & 1
     return found, mirrored, unknown < 0
 
 
@@ -191,15 +199,18 @@ def _count_words(index: Any, text: Any, found: int, scratch: Any) -> int:
     Returns the number of frames with votes.
     """
     low = (1 << 32) - 1
-    # One after the other, the processor need not wait for memory between them.
+    real = last = place = 0
     for k in range(found):
-        word = scratch.words[text.mirrored, k]
-        scratch.words[text.mirrored, k] = (word & ~low) | (find_word(index, word & low) + 1)
-    touched = 0
-    for k in range(found):
-        word = scratch.words[text.mirrored, found - 1 - k if text.mirrored else k]
-        if word & low != 0:
-            touched = _count(index, (word & low) - 1, word >> 32, scratch, touched)
+        word, position = scratch.words[text.mirrored, k] & low, scratch.words[text.mirrored, k] >> 32
+        # Where the text goes on like a reference, so do the numbers.
+        number = last + position - place
+        if number < 0 or number >= index.words.shape[0] or index.words[number, 0] != word:
+            number = find_word(index, word)
+        scratch.words[text.mirrored, real] = (position << 32) | (number & low)
+        if number >= 0:
+            real += 1
+            last, place = number, position
+    touched = _count(index, text.mirrored, real, scratch)
     if touched > 0:
         put_planes(index, text, scratch)
     return touched
@@ -344,6 +355,9 @@ def _most_gain(
     """What `_gain` may find, if the words at the ends of a stretch were free to be cut anywhere."""
     ending = bound = 0
     for word in range(span[0] >> 5, ((span[1] - 1) >> 5) + 1):
+        if ending == 0 and planes[word, 2] == 0 and own[1] <= 32 * word and 32 * word + 32 <= own[2]:
+            # Nothing to gain.
+            continue
         better, worse, within = _changes(index, planes, word, reference, other, span, own)
         gain = population(better) - mismatch * population(better & within)
         bound = max(bound, ending + gain)
@@ -459,7 +473,7 @@ def vote_text(
     The text is ``letters[first:last]``. `scratch` and `out` are changed in place; from `at` on, `out` has
     room for all references twice.
     """
-    found, turned, plain = _scan(index, letters, first, last, scratch)
+    found, turned, plain = _scan(index, letters, first, last, scratch, True)
     for mirrored in range(2):
         strand = Strand(letters, first, last, mirrored, plain)
         at = _vote(index, strand, text, turned if mirrored else found, limits, scratch, out, at)
@@ -564,7 +578,7 @@ def settle_text(
     """
     size = last - first
     low, high, longest = group
-    words, _, plain = _scan(index, letters, first, last, scratch)
+    words, _, plain = _scan(index, letters, first, last, scratch, False)
     touched = _count_words(index, Strand(letters, first, last, 0, plain), words, scratch)
     best = lead = 0
     for k in range(touched):
@@ -667,7 +681,9 @@ class Texts(NamedTuple):
 
 def texts_of(reads: ReadBlock) -> Texts:
     """Reads as sets of bases."""
-    return Texts(IUPAC_MASK.take(reads.letters), np.array(reads.starts, np.int64))
+    # NumPy would move each letter by itself.
+    codes = bytearray(reads.letters).translate(_SETS)
+    return Texts(np.frombuffer(codes, np.uint8), np.array(reads.starts, np.int64))
 
 
 def join_texts(first: Texts, second: Texts) -> Texts:
