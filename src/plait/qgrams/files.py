@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -58,12 +59,9 @@ def _column(path: str | os.PathLike[str], column: str) -> Texts:
 def _lines_or_fasta(path: str | os.PathLike[str]) -> Texts:
     check_readable(path)
     with ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
-        text = source.read(_PIECE)
-        fasta = text.lstrip().startswith(b">")
-        pieces = [text]
-        while text and not fasta:
-            text = source.read(_PIECE)
-            pieces.append(text)
+        pieces = [source.read(_PIECE)]
+        fasta = pieces[0].lstrip().startswith(b">")
+        pieces += [] if fasta else iter(partial(source.read, _PIECE), b"")
     if fasta:
         names, texts = [], []
         for block in read_fasta(path):

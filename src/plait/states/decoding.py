@@ -396,7 +396,7 @@ def _decode_groups(sweep: Any, trace: Any, batch: SequenceBatch, target: Target)
         def swept(block: tuple[int, int], values: _Floats) -> None:
             if not alone:
                 rows[0] = model.begin[0]
-            sweep(lanes, batch.algebra, model, codes, counts, block, values, ways, _NO_SCALES)
+            sweep(lanes, batch.algebra, model, codes, counts, block, values, ways, np.empty((1, 1)))
 
         for block in blocks:
             begun.append(values.copy())
@@ -443,26 +443,19 @@ def improbable(model: HiddenMarkovModel, observations: ArrayLike) -> float:
     return float(np.logaddexp.reduce(after))
 
 
-_NO_SCALES: Final = np.empty((1, 1))
 #: Steps between states that are worth the start of a GPU which was not asked for by name.
 _WORTH: Final = 1 << 36
 
 
-def _there(name: str) -> dict[str, Any]:
-    """What launches it on GPUs, and when."""
-
+def _problem(name: str, run: Any, *kernels: Any, cuda: str) -> Problem[SequenceBatch, Any]:
     def worth(batch: SequenceBatch) -> bool:
         return sum(map(len, batch.rows)) * batch.model[1].size >= _WORTH
 
-    return {"cuda": f"plait.states.gpu_states:{name}", "worth": worth}
+    return Problem.of(name, run, *kernels, cuda=f"plait.states.gpu_states:{cuda}", worth=worth)
 
 
-_PATHS: Final = Problem.of(
-    "best paths of sequences", _decode_groups, sweep_states, trace_states, **_there("decode_batch")
-)
-_LIKELIHOODS: Final = Problem.of(
-    "likelihoods of sequences", _sum_groups, sweep_states, **_there("likelihood_batch")
-)
+_PATHS = _problem("best paths of sequences", _decode_groups, sweep_states, trace_states, cuda="decode_batch")
+_LIKELIHOODS = _problem("likelihoods of sequences", _sum_groups, sweep_states, cuda="likelihood_batch")
 
 
 def decode_each(

@@ -89,9 +89,7 @@ _AHEAD, _TOGETHER = 16, 64
 _MOST_TOKENS: Final = 1 << 30
 _SEATS: Final = 1 << 30
 
-_traced: Final[Any] = by_type_of(
-    {MaxPlus: lambda alg: True, LogSum: lambda alg: False, Count: lambda alg: False}
-)
+_traced: Any = by_type_of({MaxPlus: lambda alg: True, **dict.fromkeys((LogSum, Count), lambda alg: False)})
 
 
 @shared
@@ -122,15 +120,13 @@ def _follow_empty(alg: Any, arcs: Any, at: Any) -> None:
         i = 0
         while i < at.counts[1]:
             value, row = at.values[i], at.now[i]
-            if arcs.ranks[row[_STATE]] != rank:
-                i += 1
-                continue
-            if _traced(alg):
+            own = arcs.ranks[row[_STATE]] == rank
+            if own and _traced(alg):
                 # Nothing reaches it any more in this frame.
                 number = at.counts[2]
                 at.tokens[number], at.counts[2] = at.came[i], number + 1
                 at.came[i] = number << 32 | _MADE
-            for a in range(row[_FIRST], row[_LAST]):
+            for a in range(row[_FIRST], row[_LAST] if own else row[_FIRST]):
                 code = int(arcs.table[a, 1])
                 if code & ((1 << arcs.bits) - 1) == 0:
                     way = at.came[i] & ~_LOWER | a
