@@ -1,6 +1,6 @@
 """Reads to rearrangements: how right, how few false ones, how fast.
 
-    python benchmarks/vdj_annotate.py [--data FOLDER] [--part accuracy|genbank|quality|noise|speed|commands] ...
+    python benchmarks/vdj_annotate.py [--data FOLDER] [--part accuracy|genbank|quality|noise|speed|commands]
 
 FOLDER holds the shared data (see the README there); parts that need a file which is not there are left out
 and said to be. Simulated reads are made in the run. Published figures of other programs come from other

@@ -197,27 +197,47 @@ def test_what_octets_do_not_hold() -> None:
     assert lists._octets(ListBatch(make_setup(task, keep=True), task)) is None
 
 
+def test_groups_of_unlike_lengths_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    width = host_lanes(8).width
+
+    def swept(least: int, most: int) -> bool:
+        sizes = np.linspace(least, most, 2 * width).astype(int).tolist()
+        task = task_of(random.Random(least), sizes, matrix_of(4, 2, -3), (7, 2), FREE[0])
+        none = np.zeros((len(sizes), 4), np.int64)
+        found = PairResults(none[:, 0], none, none[:0, :2], none[:, 1])
+        return lists._run_beside(lambda *given: 0, beside(task, width), task, found, 1) is not None
+
+    assert swept(450, 500) and swept(50, 60)
+    assert not swept(50, 500) and not swept(2700, 3000)
+
+
 @pytest.mark.parametrize("mode", ["global", "semiglobal", "overlap"])
 def test_public_lists(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    ran: list[bool] = []
+    ran: list[int] = []
     run = lists._run_beside
 
     def noted(*given: Any) -> Any:
         found = run(*given)
-        ran.append(found is not None)
+        ran.append(found[1].size)
         return found
 
     monkeypatch.setattr(lists, "_run_beside", noted)
-    rng = random.Random(mode)
-    queries = ["".join(rng.choices("ACGT", k=rng.randint(40, 60))) for _ in range(70)]
+    rng, lanes = random.Random(mode), host_lanes(8).width
+    sizes = [rng.randint(40, 60) for _ in range(3 * lanes)]
+    queries = ["".join(rng.choices("ACGT", k=size)) for size in sizes]
     targets = ["".join("ACGTN"[c] for c in related(rng, ["ACGT".index(c) for c in q], 5)) for q in queries]
     how: Any = {"mode": mode, "kind": "dna", "gap_open": 7, "gap_extend": 2, "device": "cpu", "threads": 1}
     found = align_pairs(queries, targets, **how)
-    assert ran == [True]
-    # A few pairs, or pairs of which one is much larger, take less time one after the other.
-    for first in range(0, len(queries), 5):
-        some = slice(first, first + 5)
+    assert ran == [3 * lanes]
+    # A few pairs, or pairs that are much larger than others, take less time one after the other.
+    for first in range(0, 40, 3):
+        some = slice(first, first + 3)
         assert list(align_pairs(queries[some], targets[some], **how)) == list(found[some])
-    align_pairs([*queries, queries[0] * 40], [*targets, targets[0] * 40], **how)
-    assert len(ran) > 9 and not any(ran[1:])
+    assert not any(ran[1:])
+    large = queries[0] * 12, targets[0] * 12
+    (alone,) = align_pairs([large[0]], [large[1]], **how)
+    mixed = align_pairs([*queries[:7], large[0], *queries[7:]], [*targets[:7], large[1], *targets[7:]], **how)
+    assert ran[-1] == 3 * lanes
+    assert list(mixed) == [*found[:7], alone, *found[7:]]

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import math
+import pickle
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -214,6 +217,17 @@ def test_a_model_is_not_changed_by_what_it_was_made_of() -> None:
     assert again.score == found.score and again.path.tolist() == found.path.tolist() == [0, 0, 1, 1, 1]
     with pytest.raises(ValueError, match="read-only"):
         model.transitions[0, 0] = 1.0
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda own: pickle.loads(pickle.dumps(own))])
+def test_copies_of_models_cannot_be_written_to_either(copied: Any) -> None:
+    model = HiddenMarkovModel([0.5, 0.5], np.eye(2), np.eye(2), ("a", "b"), ("x", "y"))
+    for own in (model, HiddenMarkovModel([1.0], [[1.0]])):
+        assert len(own.logs) == 3
+        found = copied(own)
+        assert found.states == own.states and found.symbols == own.symbols
+        assert "logs" not in vars(found) and not found.transitions.flags.writeable
+        assert all(map(np.array_equal, found.probabilities, own.probabilities))
 
 
 def test_tokens_are_dropped_and_paths_kept(monkeypatch: pytest.MonkeyPatch) -> None:

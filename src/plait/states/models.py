@@ -63,6 +63,10 @@ class HiddenMarkovModel:
         for name, value in (given | {"states": names, "symbols": symbols}).items():
             object.__setattr__(self, name, value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Make copies anew: NumPy's own may be written to, and what is kept would not be theirs."""
+        return type(self), (self.start, self.transitions, self.emissions, self.states, self.symbols)
+
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model from JSON.

@@ -629,9 +629,9 @@ class ListBatch(NamedTuple):
     beside: Any = None
 
 
-#: Bytes of choices of pairs beside others, and how many lanes of octets take as long as a pair does without.
+#: Bytes kept of pairs beside others, and how many lanes of octets take as long as a pair does without.
 _MOST_BESIDE = 1 << 27
-_LANES_FOR_ONE = 4
+_LANES_FOR_ONE = 3
 
 
 def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, Any, NDArray[np.uint8], bool] | None:
@@ -662,22 +662,23 @@ def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, Any, NDArray[np.uint
 
 def _run_beside(
     call: Callable[..., Any], batch: ListBatch, task: PairList, found: PairResults, threads: int
-) -> NDArray[np.int64] | None:
-    """Runs of pairs beside each other, the rest in `found`; None if that is slower or does not fit."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Runs of the pairs that are best swept beside each other, and which these are, the rest in `found`."""
     octets = _octets(batch)
     rows, columns = np.diff(task.query_starts), np.diff(task.target_starts)
-    if octets is None:
-        return None
+    if octets is None or not rows.size:
+        return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
     width, order = octets[0].width, np.lexsort((columns, rows))
     firsts = np.arange(0, order.size, width)
     most = [np.maximum.reduceat(sizes[order], firsts) for sizes in (rows, columns)]
     more = [m - np.minimum.reduceat(s[order], firsts) for m, s in zip(most, (rows, columns), strict=True)]
-    cells = most[0] * most[1]
-    if (
-        octets[4] * width * cells.max() // 2 > _MOST_BESIDE
-        or width * cells.sum() > _LANES_FOR_ONE * (rows * columns).sum()
-    ):
-        return None
+    cells = width * most[0] * most[1]
+    # Of pairs that end before others of their group more is kept, in memory that is seldom in the cache.
+    ends = width * ((more[0] + 1) * most[1] + (more[1] + 1) * most[0])
+    worth = cells + 2 * ends <= _LANES_FOR_ONE * np.add.reduceat((rows * columns)[order], firsts)
+    worth &= octets[4] * cells // 2 + ends <= _MOST_BESIDE
+    order = order[np.repeat(worth, width)[: order.size]]
+    most, more = ([sizes[worth] for sizes in both] for both in (most, more))
 
     def run(share: tuple[int, int]) -> Any:
         m, n, more_m, more_n = (int(sizes[slice(*share)].max()) for sizes in (*most, *more))
@@ -693,17 +694,7 @@ def _run_beside(
         return results.runs[: call(*octets, task, own, memory, results)].copy()
 
     parts = over_threads(threads, list(shares(width * most[0], most[1], threads)), run)
-    return runs_in_order(np.concatenate(parts), found.run_counts[order], order)
-
-
-def runs_in_order(
-    runs: NDArray[np.int64], counts: NDArray[np.int64], order: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Runs of pairs in the order of the pairs; they are those of the pairs in `order`, `counts` of each."""
-    back, starts = np.argsort(order), np.cumsum(counts) - counts
-    own = counts[back]
-    places = np.repeat(starts[back] - (np.cumsum(own) - own), own) + np.arange(len(runs))
-    return runs.take(places, axis=0)
+    return np.concatenate([found.runs, *parts]), order
 
 
 def run_pair_list(
@@ -718,19 +709,26 @@ def run_pair_list(
     rows, columns = np.diff(task.query_starts), np.diff(task.target_starts)
     none = np.zeros((0, 2), np.int64)
     found = PairResults(np.zeros_like(rows), np.zeros((rows.size, 4), np.int64), none, np.zeros_like(rows))
-    runs = _run_beside(call_beside, batch, task, found, threads) if rows.size else none
-    if runs is not None:
-        return found._replace(runs=runs)
+    before, done = _run_beside(call_beside, batch, task, found, threads)
+    rest = np.delete(np.arange(rows.size), done)
 
     def run(share: tuple[int, int]) -> Any:
-        first, last = share
-        memory = make_memory(setup, int(rows[first:last].max()), int(columns[first:last].max()))
-        size = int((rows[first:last] + columns[first:last] + 2).sum())
-        results = found._replace(runs=np.empty((size, 2), np.int64))
-        return results.runs[: call(*setup, task, first, last, memory, results)].copy()
+        own = rest[slice(*share)]
+        memory = make_memory(setup, int(rows[own].max()), int(columns[own].max()))
+        runs, used = np.empty((int((rows + columns + 2)[own].sum()), 2), np.int64), 0
+        for some in np.split(own, np.flatnonzero(np.diff(own) > 1) + 1):
+            results = found._replace(runs=runs[used:])
+            used += call(*setup, task, int(some[0]), int(some[-1]) + 1, memory, results)
+        return runs[:used].copy()
 
-    parts = over_threads(threads, list(shares(rows, columns, threads)), run)
-    return found._replace(runs=np.concatenate([none, *parts]))
+    parts = over_threads(threads, list(shares(rows[rest], columns[rest], threads)), run)
+    runs, order = np.concatenate([before, *parts]), np.concatenate([done, rest])
+    if done.size:
+        back, ends = np.argsort(order), np.cumsum(found.run_counts[order])
+        own = found.run_counts
+        places = np.repeat(ends[back] - np.cumsum(own), own) + np.arange(len(runs))
+        runs = runs.take(places, axis=0)
+    return found._replace(runs=runs)
 
 
 align_pairs_kernel, align_beside_kernel = kernel(align_pairs), kernel(align_beside)
