@@ -213,6 +213,18 @@ def test_groups_of_unlike_lengths_take_longer(monkeypatch: pytest.MonkeyPatch) -
     assert [swept(450, 500), swept(50, 60), swept(50, 500), swept(2700, 3000)] == [2, 2, 0, 0]
 
 
+@pytest.mark.parametrize(("columns", "groups"), [(8_192, 1), (8_193, 0)])
+def test_short_beside_very_long_ones_take_no_memory_for_both(columns: int, groups: int) -> None:
+    width = host_lanes(8).width
+    task = task_of(random.Random(1), [3] * width, matrix_of(4, 2, -3), (7, 2), FREE[0])
+    starts, letters = np.arange(width + 1) * columns, np.zeros(width * columns, np.uint8)
+    task = task._replace(target=letters, target_starts=starts)
+    none = np.zeros((width, 4), np.int64)
+    found = PairResults(none[:, 0], none, none[:0, :2], none[:, 1])
+    done = lists._run_beside(lambda *given: 0, beside(task, width), task, found, 1)[1]
+    assert done.size == groups * width
+
+
 @pytest.mark.parametrize("mode", ["global", "semiglobal", "overlap"])
 def test_public_lists(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()

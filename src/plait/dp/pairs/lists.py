@@ -629,9 +629,10 @@ class ListBatch(NamedTuple):
     beside: Any = None
 
 
-#: Bytes kept of pairs beside others, and how many lanes of octets take as long as a pair does without.
+#: Bytes kept of pairs beside others; how many lanes of octets take as long as one pair without; letters of one.
 _MOST_BESIDE = 1 << 27
 _LANES_FOR_ONE = 3
+_LONGEST_BESIDE = 1 << 13
 
 
 def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, Any, NDArray[np.uint8], bool] | None:
@@ -677,6 +678,8 @@ def _run_beside(
     ends = width * ((more[0] + 1) * most[1] + (more[1] + 1) * most[0])
     worth = cells + 2 * ends <= _LANES_FOR_ONE * np.add.reduceat((rows * columns)[order], firsts)
     worth &= octets[4] * cells // 2 + ends <= _MOST_BESIDE
+    # Memory is as long as the longest query and the longest target of several groups.
+    worth &= np.maximum(*most) <= _LONGEST_BESIDE
     order = order[np.repeat(worth, width)[: order.size]]
     most, more = ([sizes[worth] for sizes in both] for both in (most, more))
 
