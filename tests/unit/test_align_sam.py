@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,10 +42,21 @@ def pair(
     )  # fmt: skip
 
 
-#: Clipped at both ends, with a mismatch, an insertion, and two letters of the target that the query lacks.
-CLIPPED = pair(b"ttACGTAGGACtt", b"GACGAGGCTACGG", [(0, 4), (2, 1), (0, 2), (1, 2), (0, 2)], (11, 11))
-WHOLE = pair(b"ACGT", b"ACGT", [(0, 4)], names=("q2", "t2"), score=8)
-NOTHING = pair(b"AAAA", b"CCCC", [], (0, 0), names=("q3", "t"), score=0)
+# Described by a kernel, and so not made before a test asks for one.
+@functools.cache
+def clipped() -> AlignedPair:
+    """Clipped at both ends, with a mismatch, an insertion, and two letters that the query lacks."""
+    return pair(b"ttACGTAGGACtt", b"GACGAGGCTACGG", [(0, 4), (2, 1), (0, 2), (1, 2), (0, 2)], (11, 11))
+
+
+@functools.cache
+def whole() -> AlignedPair:
+    return pair(b"ACGT", b"ACGT", [(0, 4)], names=("q2", "t2"), score=8)
+
+
+@functools.cache
+def nothing() -> AlignedPair:
+    return pair(b"AAAA", b"CCCC", [], (0, 0), names=("q3", "t"), score=0)
 
 
 def opened(path: Path | str | None, *, scoring: Scoring = DNA, **options: Any) -> AlignmentWriter:
@@ -66,7 +78,9 @@ def names(folder: Path) -> list[str]:
 def test_sam(tmp_path: Path) -> None:
     targets = [("t", 13), ("t2", 4), ("empty", 0)]
     lines = (
-        written(tmp_path / "a.sam", CLIPPED, NOTHING, WHOLE, targets=targets, md=True).decode().split("\n")
+        written(tmp_path / "a.sam", clipped(), nothing(), whole(), targets=targets, md=True)
+        .decode()
+        .split("\n")
     )
     assert lines == [
         "@HD\tVN:1.6\tSO:unsorted\tGO:query",
@@ -82,9 +96,9 @@ def test_sam(tmp_path: Path) -> None:
 
 def test_one_primary_line_a_query(tmp_path: Path) -> None:
     """Targets to which a query does not align have no line, unless there is no other."""
-    nothing = pair(b"ACGT", b"TTTT", [], (0, 0), names=("q2", "t"))
+    unaligned = pair(b"ACGT", b"TTTT", [], (0, 0), names=("q2", "t"))
     with opened(tmp_path / "a.sam") as writer:
-        for item in (nothing, WHOLE, nothing, WHOLE, NOTHING, NOTHING, CLIPPED):
+        for item in (unaligned, whole(), unaligned, whole(), nothing(), nothing(), clipped()):
             writer.write(item)
         assert (writer.pairs, writer.left_out) == (7, 3)
     lines = [line.split("\t") for line in (tmp_path / "a.sam").read_text().splitlines()[2:]]
@@ -97,7 +111,7 @@ def test_mates_of_one_name_have_a_primary_line_each(tmp_path: Path) -> None:
     mate = pair(b"GGGT", b"GGGT", [(0, 4)], names=("q2", "t2"), score=8)
     turned = replace(pair(b"ACCC", b"ACCC", [(0, 4)], names=("q2", "t2"), score=8), strand="-")
     unlike = pair(b"CCCC", b"AAAA", [], (0, 0), names=("q2", "t2"), score=0)
-    text = written(tmp_path / "a.sam", WHOLE, mate, turned, unlike, WHOLE, targets=[("t2", 4)]).decode()
+    text = written(tmp_path / "a.sam", whole(), mate, turned, unlike, whole(), targets=[("t2", 4)]).decode()
     flags = [line.split("\t")[1] for line in text.splitlines() if not line.startswith("@")]
     assert flags == ["0", "0", "272", "4", "0"]
 
@@ -111,7 +125,7 @@ def test_pysam_reads_it(tmp_path: Path) -> None:
     pysam = pytest.importorskip("pysam", reason="pysam is not installed")
     deleted = pair(b"ACGA", b"ACGTTAA", [(0, 3), (1, 2), (0, 1)], (4, 6), names=("q4", "t4"))
     changed = pair(b"CCGTA", b"acguu", [(0, 5)], names=("q5", "t5"))
-    pairs = [CLIPPED, NOTHING, WHOLE, deleted, changed]
+    pairs = [clipped(), nothing(), whole(), deleted, changed]
     targets = [("t", 13), ("t2", 4), ("t4", 7), ("t5", 5)]
     written(tmp_path / "a.sam", *pairs, targets=targets, md=True)
     with pysam.AlignmentFile(str(tmp_path / "a.sam")) as file:
@@ -120,9 +134,9 @@ def test_pysam_reads_it(tmp_path: Path) -> None:
     for item, record in zip(pairs, records, strict=True):
         alignment = item.alignment
         assert alignment is not None
-        assert (record.query_name, record.is_unmapped) == (item.query_name, item is NOTHING)
+        assert (record.query_name, record.is_unmapped) == (item.query_name, item is nothing())
         assert record.query_sequence.upper() == item.query.decode().upper()
-        if item is NOTHING:
+        if item is nothing():
             continue
         assert (record.reference_name, record.mapping_quality) == (item.target_name, 255)
         assert (record.query_alignment_start, record.query_alignment_end) == (

@@ -385,9 +385,9 @@ def test_bands_in_turn_are_coded_and_read_without_a_store(
 ) -> None:
     """As rows come in, and some bands at a time; the last wave has fewer, and some codewords are long."""
     rng = np.random.default_rng(depth)
-    cube = np.cumsum(rng.integers(-9, 10, (9, 5, 37)), axis=1) + 2000
+    cube = np.cumsum(rng.integers(-9, 10, (9, 5, 21)), axis=1) + 2000
     cube[rng.random(cube.shape) < 0.05] = (1 << depth) - 1
-    image = ImageLayout(columns=5, rows=9, bands=37, dynamic_range=depth)
+    image = ImageLayout(columns=5, rows=9, bands=21, dynamic_range=depth)
     parameters = preset_parameters(image, coder=coder, order="bsq")
     monkeypatch.setattr(waves, "_SAMPLES", 400)
     with monkeypatch.context() as large:
