@@ -203,12 +203,12 @@ def test_what_else_is_imported_does_not_matter(tmp_path: Path) -> None:
 #: More than five kernels are made of them: the recurrences of gaps and of insertions, bits of three coders
 #: and decoders, the walk back through choices, how an index and a text are read at a place, and modules of
 #: small kernels: texts of columns, rows of bits, alignments of mapped reads, near neighbours, lookups that
-#: nothing but tests and a page run.
+#: nothing but tests and a page run; and lists of pairs, aligned one after the other or beside each other.
 SHARED = {
     *("dp/pairs/gaps.py", "dp/chain/insertions.py", "hyperspectral/coders.py", "dp/pairs/traceback.py"),
     *("vdj/reads/columns.py", "dp/bitparallel/striped.py", "mapping/lookups.py"),
     *("mapping/alignments.py", "mapping/index.py", "mapping/verification.py"),
-    *("vdj/repertoires/neighbours.py", "dp/intervals/loops.py"),
+    *("vdj/repertoires/neighbours.py", "dp/intervals/loops.py", "dp/pairs/lists.py"),
 }
 
 
