@@ -629,7 +629,8 @@ class ListBatch(NamedTuple):
     beside: Any = None
 
 
-#: Bytes kept of pairs beside others; how many lanes of octets take as long as one pair without; letters of one.
+#: Bytes kept of pairs beside others, how many lanes of octets take as long as a pair does without, and the
+#: longest sequences.
 _MOST_BESIDE = 1 << 27
 _LANES_FOR_ONE = 3
 _LONGEST_BESIDE = 1 << 13
