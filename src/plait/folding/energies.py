@@ -121,7 +121,7 @@ def weigh(model: Model, meaning: Meaning, longest: int, scale: float = 0.0) -> W
         rule, energies = _learned(parameters.energies, longest)
         most = max(np.abs(table[np.isfinite(table)]).max(initial=1) for table in energies[1:])
         # A pair adds four weights at most, an unpaired base one: no structures are as far apart.
-        bonus = 2.0 ** np.ceil(np.log2(8 * longest * most))
+        bonus = float(2.0 ** np.ceil(np.log2(8 * longest * most)))
         parts = 2.0 ** (_FINE if meaning == "fine scores" else min(_FINE, _BITS - np.log2(bonus * longest)))
     else:
         rule, energies = _energies(parameters, model.dangles, scores, longest, specials)
