@@ -364,11 +364,13 @@ def _dispatcher(function: Callable[..., Any], **options: Any) -> Any:
 
 
 @functools.cache
-def _body_library() -> Any:
-    """The class of what Numba makes of a body: code to be linked into a kernel, never run by itself.
+def _libraries() -> tuple[Any, Any]:
+    """Classes of what Numba makes of a kernel, and of a body: code to be linked into one, never run alone.
 
-    Numba would make machine code of it all the same. It does optimise every body with all that it calls, and
-    the kernel again: with fewer passes over bodies, kernels of the chain or of cubes are up to 10 % slower.
+    Numba would make machine code of every body all the same, and optimise each with all that it calls, what
+    is called deep down again and again. Here a body gets what it calls and no more, and the kernel is
+    optimised twice: large ones take a fifth less. Optimised once, cubes are decoded 8 % slower; without the
+    passes over functions that come before, chains take longer to compile.
     """
     from numba.core.codegen import JITCodeLibrary
 
@@ -392,11 +394,21 @@ def _body_library() -> Any:
         def get_pointer_to_function(self, name: str) -> int:
             return 0
 
+        def _optimize_final_module(self) -> None:
+            passes, builder = self._codegen._module_pass_manager(opt=0, cost="cheap")
+            passes.run(self._final_module, builder)
+
         def _finalize_final_module(self) -> None:
             self._finalize_dynamic_globals()
             self._finalized = True
 
-    return Body
+    class Kernel(JITCodeLibrary):  # type: ignore[misc]
+        def _optimize_final_module(self) -> None:
+            super()._optimize_final_module()
+            passes, builder = self._codegen._module_pass_manager()
+            passes.run(self._final_module, builder)
+
+    return Kernel, Body
 
 
 def _compile(dispatcher: Any, kinds: tuple[Any, ...]) -> Any:
@@ -404,14 +416,12 @@ def _compile(dispatcher: Any, kinds: tuple[Any, ...]) -> Any:
     from numba.core.compiler_lock import global_compiler_lock
 
     codegen, own = dispatcher.targetctx.codegen(), dispatcher.py_func.__qualname__
-    body = _body_library()
+    kernel_library, body_library = _libraries()
 
     with global_compiler_lock:
         # Within the lock: while another thread compiles, it is that one's.
-        make = codegen.create_library
-
         def create_library(name: str, **options: Any) -> Any:
-            return make(name, **options) if name == own else body(codegen, name, **options)
+            return (kernel_library if name == own else body_library)(codegen, name, **options)
 
         collecting = gc.isenabled()
         # It makes a million objects and little garbage: looking for that takes a tenth of the time.
