@@ -32,7 +32,8 @@ def test_words(method: Any, kind: Any, layered: bool, monkeypatch: pytest.Monkey
         again = CudaTarget((0,)).launch(_DECODING, units)
         assert all(np.array_equal(a, b) for a, b in zip(again, expected, strict=True))
     else:
-        assert np.array_equal(found[0], expected[0]) and np.array_equal(found[2], expected[2])
+        # The CPU does it.
+        assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
 def drawn(size: int, degrees: list[int]) -> Code:

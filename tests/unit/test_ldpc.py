@@ -345,13 +345,13 @@ def test_zero_bytes_in_the_header_of_an_array(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("7 3\n", "7 x\n", "line 1: found something that is no number, expected numbers of columns"),
+        ("7 3\n", "7 x\n", "line 1: found 7 x, expected numbers of columns"),
         ("7 3\n", "7\n", "line 1: found 7, expected numbers of columns and of checks"),
         ("3 2 2 2 1 1 1", "3 2 2 2 1 1", "line 3: found 3 2 2 2 1 1, expected weights of 7 columns"),
-        ("\n1 2 4 6\n", "\n1 2 4 8\n", "line 13: found 1 2 4 8, expected columns of a check, 1 to 7"),
-        ("\n1 2 4 6\n", "\n1 2 4 4\n", "line 13: found 4 of them, expected 4 different columns of a check"),
-        ("\n1 2 4 6\n", "\n1 2 4 7\n", "line 10: found it in one list, expected column 6 in"),
-        ("1 3 4 7\n", "", "found the end of the file, expected columns of a check"),
+        ("\n1 2 4 6\n", "\n1 2 4 8\n", "line 13: found 1 2 4 8, expected 4 different columns of a check, 1"),
+        ("\n1 2 4 6\n", "\n1 2 4 4\n", "line 13: found 1 2 4 4, expected 4 different columns of a check"),
+        ("\n1 2 4 6\n", "\n1 2 4 7\n", "line 13: found it in one list, expected column 6 in"),
+        ("1 3 4 7\n", "", "found the end of the file, expected 4 different columns of a check"),
         ("1 3 4 7\n", "1 3 4 7\n1\n", "line 15: found more lines, expected the end of the file"),
     ],
 )  # fmt: skip

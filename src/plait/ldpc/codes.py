@@ -242,48 +242,36 @@ def _expanded(base: Sequence[Sequence[Sequence[int]]], m: int, column: Any) -> l
 
 def read_alist(path: str | os.PathLike[str]) -> Code:
     """A code in MacKay's alist format; lists of columns and of checks are compared with each other."""
-    lines = [
-        (number, line.split())
-        for number, line in enumerate(read_text(path, _EXPECTED).splitlines(), 1)
-        if line.strip()
-    ]
+    text = read_text(path, _EXPECTED).splitlines()
+    lines = [(number, line.split()) for number, line in enumerate(text, 1) if line.strip()]
+    left = iter(lines)
 
-    def numbers(at: int, what: str, least: int, most: int, count: int | None = None) -> list[int]:
-        if at >= len(lines):
-            raise FormatError(path, found="the end of the file", expected=what)
-        line, words = lines[at]
-        if not all(word.isascii() and word.isdigit() and len(word) < 8 for word in words):
-            raise FormatError(path, found="something that is no number", expected=what, line=line)
-        found = list(map(int, words))
-        if (count is not None and len(found) != count) or not all(least <= one <= most for one in found):
+    def numbers(what: str, least: int, most: int, count: int, *, filled: bool = False) -> list[int]:
+        line, words = next(left, (None, ["the", "end", "of", "the", "file"]))
+        whole = all(word.isascii() and word.isdigit() and len(word) < 8 for word in words)
+        # Shorter lists are filled up with 0, and name nothing twice.
+        found = [one for one in map(int, words if whole else ()) if one or not filled]
+        wrong = len(found) != count or (filled and len(set(found)) != count)
+        if not whole or wrong or not all(least <= one <= most for one in found):
             raise FormatError(path, found=" ".join(words)[:40], expected=what, line=line)
         return found
 
-    size, checks = numbers(0, f"numbers of columns and of checks, up to {_MOST:,}", 1, _MOST, 2)
-    numbers(1, "the largest weights of columns and of checks", 0, _MOST, 2)
+    size, checks = numbers(f"numbers of columns and of checks, up to {_MOST:,}", 1, _MOST, 2)
+    numbers("the largest weights of columns and of checks", 0, _MOST, 2)
     weights = (
-        numbers(2, f"weights of {size:,} columns", 0, checks, size),
-        numbers(3, f"weights of {checks:,} checks", 1, size, checks),
+        numbers(f"weights of {size:,} columns", 0, checks, size),
+        numbers(f"weights of {checks:,} checks", 1, size, checks),
     )
-    # Ones by check and column, and the lines that have them.
-    ones: tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]] = ({}, {})
-    for side, other, kind in ((0, checks, "checks of a column"), (1, size, "columns of a check")):
-        for k, weight in enumerate(weights[side], 1):
-            at = 3 + k + (size if side else 0)
-            # Shorter lists are filled up with 0.
-            found = [one for one in numbers(at, f"{kind}, 1 to {other:,}", 0, other) if one]
-            if len(set(found)) != weight or len(found) != weight:
-                what = f"{weight} different {kind}"
-                raise FormatError(path, found=f"{len(found)} of them", expected=what, line=lines[at][0])
-            ones[side].update(((k, one) if side else (one, k), lines[at][0]) for one in found)
-    if len(lines) > 4 + size + checks:
-        line = lines[4 + size + checks][0]
+    by_column, by_check = (
+        [numbers(f"{weight} different {kind}, 1 to {most:,}", 1, most, weight, filled=True) for weight in own]
+        for own, kind, most in zip(
+            weights, ("checks of a column", "columns of a check"), (checks, size), strict=True
+        )
+    )
+    for line, _ in left:
         raise FormatError(path, found="more lines", expected="the end of the file", line=line)
-    for m, column in sorted(ones[0].keys() ^ ones[1].keys()):
+    ones = {(m, column) for column, own in enumerate(by_column, 1) for m in own}
+    for m, column in sorted(ones ^ {(m, column) for m, own in enumerate(by_check, 1) for column in own}):
         what = f"column {column} in the list of check {m}, and the check in that of the column"
-        line = (ones[0] | ones[1])[m, column]
-        raise FormatError(path, found="it in one list", expected=what, line=line)
-    checks_of: list[list[int]] = [[] for _ in range(checks)]
-    for m, column in ones[1]:
-        checks_of[m - 1].append(column - 1)
-    return code_of(os.fspath(path), size, checks_of)
+        raise FormatError(path, found="it in one list", expected=what, line=lines[3 + size + m][0])
+    return code_of(os.fspath(path), size, [[column - 1 for column in own] for own in by_check])

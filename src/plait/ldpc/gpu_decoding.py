@@ -1,4 +1,4 @@
-"""Decoding on GPUs: min-sum two words a thread, all of a block in shared memory, sum-product one a lane.
+"""Min-sum on GPUs: two words a thread, all of a block in shared memory.
 
 A module of its own: what CUDA runs, which is imported where a GPU is used.
 
@@ -18,21 +18,14 @@ from plait.devices.cuda_devices import POOL, device_facts
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.ptx import instruction
 from plait.devices.target import over_threads
-from plait.lang.algebras import algebra_in_lanes
 from plait.lang.compile import shared, types
-from plait.lang.lanes import lanes_of
-from plait.lang.warps import WARP
 from plait.ldpc.codes import Code
-from plait.ldpc.decoding import BOUND, DecodeBatch, Found, in_units, messages_of
-from plait.ldpc.messages import Parities, SignedLeast, fetch, is_one, parity_step, put
+from plait.ldpc.decoding import BOUND, DecodeBatch, Found, in_units
 
-_ONE: Final = lanes_of(1)
-#: Warps of a block of sum-product.
-_WARPS: Final = 16
 #: Threads of the host for a device.
 _COPYING: Final = 4
-#: Words that are decoded together, at most, and bytes of their messages.
-_WORDS, _BYTES = 1 << 14, 1 << 33
+#: Words that are decoded together, at most, and bytes of what belongs to them.
+_WORDS, _BYTES = 1 << 12, 1 << 31
 #: Pairs of words of a block in shared memory, threads that are enough for a group, and pairs elsewhere.
 _PAIRS: Final = (1, 2, 4)
 _ENOUGH: Final = 48
@@ -343,122 +336,28 @@ def decode_pairs(plan: Any, ratios: Any, limits: Any, room: Any, out: Any) -> No
         _decode_pairs(held, True, wrong, plan, ratios, limits, out)
 
 
-class _Levels(NamedTuple):
-    """Checks by level, those of level k from ``ends[k]`` to ``ends[k + 1]``; `bits` and `starts` of all."""
-
-    checks: Any
-    ends: Any
-    bits: Any
-    starts: Any
-
-
-def _examples() -> list[tuple[Any, ...]]:
-    found, longs = [], np.zeros(1, np.int64)
-    for kind, alg in ((np.int32, SignedLeast), (np.float32, Parities), (np.float64, Parities)):
-        rows = np.zeros((2, 2), kind)
-        memory = (*(rows,) * 3, *(rows[None],) * 2)
-        out = np.zeros((1, 1), np.uint8), longs, np.zeros(1, np.bool_)
-        found.append((alg(*[kind(1)] * 4), _Levels(*(longs,) * 4), rows, kind(0), memory, _LIMITS[:2], out))
-    return found
-
-
-@shared
-def _fails(alg: Any, place: Any, code: Any, sums: Any, row: Any, step: Any) -> Any:
-    """Whether some of the checks from `row` on, so many apart, fails."""
-    for m in range(row, code.starts.size - 1, step):
-        parity = False
-        for k in range(code.starts[m], code.starts[m + 1]):
-            parity ^= is_one(alg, fetch(alg, place, sums, code.bits[k]))
-        if parity:
-            return True
-    return False
-
-
-@cuda_kernel(_examples)
-def decode_warps(
-    algebra: Any, code: Any, prior: Any, nothing: Any, memory: Any, limits: Any, out: Any
-) -> None:
-    """Decode as many words as a warp has lanes, one a lane; the warps of a block share the checks of a level.
-
-    Arguments are as for `decode_group`, messages of words beside each other, of which those that say nothing
-    have the number `nothing`; `out`: bits uint8 (columns, words), iterations, and which are of the code. Two
-    of the longest check are memory of each warp.
-    """
-    wrong = cuda.shared.array(WARP, _WORD)
-    lane, row, step = cuda.threadIdx.x % WARP, cuda.threadIdx.x // WARP, cuda.blockDim.x // WARP
-    word = cuda.blockIdx.x * WARP + lane
-    (sums, said, messages), own, later = memory[:3], memory[3][row], memory[4][row]
-    bits, counts, found = out
-    alg, place, done = algebra_in_lanes(algebra, _ONE), (_ONE, word), word >= counts.size
-    for k in range(row, messages.shape[0], step):
-        messages[k, word] = nothing
-    for k in range(row, sums.shape[0], step):
-        sums[k, word] = prior[k, word]
-    cuda.syncthreads()
-    for count in range(limits[0] + 1):
-        if row == 0:
-            wrong[lane] = 0
-        cuda.syncthreads()
-        if not done and _fails(alg, place, code, sums, row, step):
-            wrong[lane] = 1
-        cuda.syncthreads()
-        good = wrong[lane] == 0
-        if not done and (good or count == limits[0]):
-            for n in range(row, bits.shape[0], step):
-                bits[n, word] = is_one(alg, fetch(alg, place, sums, n))
-            counts[word], found[word], done = count, good, True
-        if cuda.syncthreads_and(np.int32(done)) != 0:
-            return
-        if not limits[1]:
-            said, sums = sums, said
-            for n in range(row, bits.shape[0], step):
-                put(alg, place, sums, n, fetch(alg, place, prior, n))
-        for level in range(code.ends.size - 1):
-            cuda.syncthreads()
-            for j in range(code.ends[level] + row, code.ends[level + 1], step):
-                m = code.checks[j]
-                check = code.bits, code.starts[m], code.starts[m + 1]
-                both = (sums if limits[1] else said), sums
-                parity_step(alg, place, check, both, messages, (own, later), limits[1])
-        cuda.syncthreads()
-
-
-def decode_batch(batch: DecodeBatch, target: CudaTarget) -> Found:
-    """Bits, iterations and whether words are of the code."""
+def decode_batch(batch: DecodeBatch, target: CudaTarget) -> Found | None:
+    """Bits, iterations and whether words are of the code; None of sum-product, and of the largest codes."""
     count, size = len(batch.ratios), batch.code.size
+    if batch.method != "min-sum" or size > _COLUMNS or not batch.code.bits.size:
+        return None
     out = np.empty((count, size), np.uint8), np.empty(count, np.int64), np.empty(count, bool)
-    by_pairs = batch.method == "min-sum" and size <= _COLUMNS and batch.code.bits.size > 0
-    most = max(min(_WORDS, _BYTES // (16 * (batch.code.bits.size + 4 * size))), 1)
-    plan = plan_of(batch.code) if by_pairs else None
-    most = most if plan is None else max(most // _COPYING, 1)
+    plan, most = plan_of(batch.code), max(_BYTES // (batch.code.bits.size + 4 * size), 1)
+    most = min(most, _WORDS)
 
     def one(first: int) -> None:
         part = batch._replace(ratios=batch.ratios[first : first + most])
         with POOL.slot(target.devices) as slot:
-            found = _in_warps(part, slot) if plan is None else _in_pairs(part, plan, slot, target.devices[0])
             wholes: tuple[Any, ...] = out
-            for whole, values in zip(wholes, found, strict=True):
+            for whole, values in zip(wholes, _in_pairs(part, plan, slot, target.devices[0]), strict=True):
                 whole[first : first + most] = values
 
     # Those of the host that copy are more than those that wait.
-    over_threads(len(target.devices) * (1 if plan is None else _COPYING), range(0, count, most), one)
+    over_threads(len(target.devices) * _COPYING, range(0, count, most), one)
     return out
 
 
-def _answers(slot: Any, shape: tuple[int, int], words: int) -> tuple[Any, Any, Any]:
-    """Room for bits, iterations, and whether words are of the code."""
-    bits, counts = slot.room("bits", shape, np.uint8), slot.room("counts", words, np.int64)
-    return bits, counts, slot.room("found", words, np.bool_)
-
-
-def _fetched(slot: Any, out: tuple[Any, Any, Any]) -> Found:
-    bits, counts, found = (slot.download(f"out {k}", array) for k, array in enumerate(out))
-    slot.wait()
-    return bits, counts, found
-
-
 def _in_pairs(batch: DecodeBatch, plan: _Plan, slot: Any, device: int) -> Found:
-    """The words of a batch, two a thread."""
     words, size = batch.ratios.shape
     rows = size * (1 if batch.layered else 2) + plan.columns.size
     free = device_facts(device).shared_per_block - 4 * _APART
@@ -469,35 +368,17 @@ def _in_pairs(batch: DecodeBatch, plan: _Plan, slot: Any, device: int) -> Found:
     room = slot.room("room", (1, 1) if fit else (blocks, held), np.int16)
     given = slot.upload("ratios", in_units(batch.ratios))
     tables = _Plan(slot.upload("columns", plan.columns), slot.upload("groups", plan.groups))
-    out = _answers(slot, (words, size), words)
+    out = (
+        slot.room("bits", (words, size), np.uint8),
+        slot.room("counts", words, np.int64),
+        slot.room("found", words, np.bool_),
+    )
     limits = np.int32(batch.iterations), batch.layered, np.uint32(pairs)
     # Where several blocks share a multiprocessor, fewer threads are better than one a check.
     share = 0.9 if 4 * held <= free else 1.25
     threads = min(max(int(share * plan.groups[:, 1].mean() * pairs) // 32 * 32, 32), 512)
     shared = 2 * held if fit else 0
     decode_pairs.launch(blocks, threads, tables, given, limits, room, out, stream=slot.stream, shared=shared)
-    return _fetched(slot, out)
-
-
-def _in_warps(batch: DecodeBatch, slot: Any) -> Found:
-    """The words of a batch, one a lane; integers have 32 bits and the limits of 8."""
-    code, kind = batch.code, np.int32 if batch.method == "min-sum" else batch.kind
-    count, longest, levels = len(batch.ratios), int(np.diff(code.starts).max(initial=1)), levels_of(code)
-    width = -(-count // WARP) * WARP
-    algebra, prior, nothing = messages_of(batch._replace(kind=kind), batch.ratios, width)
-    rows = len(nothing)
-    memory = (
-        *(slot.room(name, prior.shape, kind) for name in ("sums", "said")),
-        slot.room("messages", (rows * code.bits.size, width), kind),
-        *(slot.room(name, (_WARPS, rows * longest, width), kind) for name in ("own", "later")),
-    )
-    order = np.argsort(levels, kind="stable")
-    ends = np.searchsorted(levels[order], np.arange(levels.max(initial=-1) + 2))
-    tables = _Levels(order, ends, code.bits, code.starts)
-    held = _Levels(*(slot.upload(f"levels {k}", table) for k, table in enumerate(tables)))
-    out = _answers(slot, (code.size, count), count)
-    given, limits = slot.upload("prior", prior), (np.int32(batch.iterations), batch.layered)
-    arguments = algebra, held, given, nothing[0, 0], memory, limits, out
-    decode_warps.launch(width // WARP, _WARPS * WARP, *arguments, stream=slot.stream)
-    bits, counts, found = _fetched(slot, out)
-    return bits.T, counts, found
+    bits, counts, found = (slot.download(f"out {k}", array) for k, array in enumerate(out))
+    slot.wait()
+    return bits, counts, found
