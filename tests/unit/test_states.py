@@ -215,8 +215,9 @@ def test_a_model_is_not_changed_by_what_it_was_made_of() -> None:
     given[:] = 0.5
     again = decode(model, [0, 0, 1, 1, 1])
     assert again.score == found.score and again.path.tolist() == found.path.tolist() == [0, 0, 1, 1, 1]
-    with pytest.raises(ValueError, match="read-only"):
-        model.transitions[0, 0] = 1.0
+    for table in (model.transitions, *model.logs):
+        with pytest.raises(ValueError, match="read-only"):
+            table[0, ...] = 1.0
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda own: pickle.loads(pickle.dumps(own))])

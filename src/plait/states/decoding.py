@@ -266,14 +266,13 @@ def trace_states(
             path[k, t] = s
 
 
-def _laid_out(
-    algebra: Any, start: NDArray[Any], transitions: NDArray[Any], table: NDArray[Any]
+def laid_out(
+    algebra: Any, start: NDArray[Any], transitions: NDArray[Any], table: NDArray[Any], *, alone: bool = False
 ) -> tuple[Any, _Tables]:
-    """Lanes for an algebra and so many states, and a model's tables in them."""
+    """Lanes for an algebra and so many states, or states that are `alone`, and a model's tables in them."""
     states, rest, zero = len(start), start.shape[1:], np.asarray(algebra.zero, start.dtype)
-    lanes = lanes_of(
-        1 if not isinstance(algebra, (SaturatingMaxPlus, Probability)) else 4 if states <= 4 else 8
-    )
+    alone = alone or not isinstance(algebra, (SaturatingMaxPlus, Probability))
+    lanes = lanes_of(1 if alone else 4 if states <= 4 else 8)
     wide = states + -states % max(lanes.width, 2)
     # All rows of one group of lanes; of several an even number.
     count = wide if wide == lanes.width else states + states % 2
@@ -296,7 +295,7 @@ def _swept(
 
     What reaches states (frames, states), if it is to be kept, values after the last frame, and scales.
     """
-    lanes, model = _laid_out(algebra, start, transitions, rows)
+    lanes, model = laid_out(algebra, start, transitions, rows)
     frames, states = rows.shape[:2]
     run: Any = interpreted(sweep_states) if rows.dtype == object else sweep_states
     values, reached = (
@@ -373,9 +372,20 @@ class SequenceBatch(NamedTuple):
             codes[lane, : counts[lane]] = self.rows[k]
         return codes, counts
 
+    def add_logs(self, logs: _Floats, own: NDArray[np.int64], counts: Any, scales: _Floats) -> None:
+        """Add logarithms of what probabilities of some sequences were divided by, (sequences, frames)."""
+        for k, count, sums in zip(own, counts, scales, strict=True):
+            if sums[:count].all():
+                logs[k] += np.log(sums[:count]).sum()
+                continue
+            # Too improbable to be told beside the rest, or impossible.
+            weights = self.owner.log_weights(self.given[k])
+            _, after, _ = _swept(_LOG_SUM, *self.owner.logs[:2], weights)
+            logs[k] = np.logaddexp.reduce(after)
+
 
 def _decode_groups(sweep: Any, trace: Any, batch: SequenceBatch, target: Target) -> list[Decoded]:
-    lanes, model = _laid_out(batch.algebra, *batch.model)
+    lanes, model = laid_out(batch.algebra, *batch.model)
     alone, wide = model.begin.shape[1] == lanes.width, model.begin.shape[1]
     found = [Decoded(0.0, np.empty(0, np.int32))] * len(batch.rows)
     spare = [np.empty(0)] * target.threads
@@ -419,7 +429,7 @@ def _decode_groups(sweep: Any, trace: Any, batch: SequenceBatch, target: Target)
 
 
 def _sum_groups(sweep: Any, batch: SequenceBatch, target: Target) -> _Floats:
-    lanes, model = _laid_out(batch.algebra, *batch.model)
+    lanes, model = laid_out(batch.algebra, *batch.model)
     logs = np.array(batch.logs, np.float64)
 
     def one(own: NDArray[np.int64]) -> None:
@@ -428,19 +438,10 @@ def _sum_groups(sweep: Any, batch: SequenceBatch, target: Target) -> _Floats:
         values[2:] = model.begin[0]
         frames = 0, codes.shape[1]
         sweep(lanes, batch.algebra, model, codes, counts, frames, values[:2], Reached(values[2:]), scales)
-        for lane, k in enumerate(own):
-            sums = scales[lane, : counts[lane]]
-            logs[k] = logs[k] + np.log(sums).sum() if sums.all() else improbable(batch.owner, batch.given[k])
+        batch.add_logs(logs, own, counts, scales)
 
     over_threads(target.threads, batch.groups(_TOGETHER), one)
     return logs
-
-
-def improbable(model: HiddenMarkovModel, observations: ArrayLike) -> float:
-    """The likelihood of what is too improbable to be told beside the rest, or impossible."""
-    weights = model.log_weights(observations)
-    _, after, _ = _swept(_LOG_SUM, *model.logs[:2], weights)
-    return float(np.logaddexp.reduce(after))
 
 
 #: Steps between states that are worth the start of a GPU which was not asked for by name.

@@ -14,131 +14,82 @@ from numpy.typing import NDArray
 from plait.devices.cuda import cuda, cuda_kernel
 from plait.devices.cuda_devices import POOL
 from plait.devices.cuda_target import CudaTarget
-from plait.devices.target import over_threads
-from plait.lang.algebras import Probability, SaturatingMaxPlus, choice, extend
-from plait.lang.compile import by_type_of, shared, types
-from plait.states.decoding import Decoded, SequenceBatch, improbable
+from plait.devices.target import interpreted, over_threads
+from plait.lang.algebras import Probability, SaturatingMaxPlus
+from plait.lang.compile import shared, types
+from plait.lang.lanes import lanes_of
+from plait.states.decoding import Decoded, Reached, SequenceBatch, laid_out, sweep_states, trace_states
 from plait.states.graphs import Graph, GraphBatch, Path
 
+_ONE: Final = lanes_of(1)
 #: Threads of a block: of sequences, and with a graph.
 _THREADS, _BLOCK = 64, 512
 #: Sequences of a launch, and bytes of what reaches their states.
 _SEQUENCES, _BYTES = 1 << 16, 1 << 33
 
 
-def _log_of_sum(alg: Any, values: Any, own: Any) -> Any:
-    """Make values of a frame sum to one; the logarithm of their sum."""
-    total = alg.zero
-    for s in range(values.shape[0]):
-        total += values[s, own]
-    if total == alg.zero:
-        return -math.inf
-    for s in range(values.shape[0]):
-        values[s, own] /= total
-    return math.log(total)
-
-
-_scaled: Final[Any] = by_type_of({SaturatingMaxPlus: lambda alg, values, own: 0.0, Probability: _log_of_sum})
-
-
-@shared
-def _two_choices(alg: Any, backwards: Any, values: Any, s: Any, u: Any, own: Any) -> Any:
-    """What reaches two states from all states; two chains of choices each."""
-    even = odd = even_u = odd_u = alg.zero
-    for r in range(0, values.shape[0] - 1, 2):
-        value, after = values[r, own], values[r + 1, own]
-        even = choice(alg, even, extend(alg, value, backwards[s, r]))
-        odd = choice(alg, odd, extend(alg, after, backwards[s, r + 1]))
-        even_u = choice(alg, even_u, extend(alg, value, backwards[u, r]))
-        odd_u = choice(alg, odd_u, extend(alg, after, backwards[u, r + 1]))
-    if values.shape[0] & 1:
-        last = values.shape[0] - 1
-        even = choice(alg, even, extend(alg, values[last, own], backwards[s, last]))
-        even_u = choice(alg, even_u, extend(alg, values[last, own], backwards[u, last]))
-    return choice(alg, even, odd), choice(alg, even_u, odd_u)
-
-
-@shared
-def _trace_states(
-    backwards: Any, table: Any, codes: Any, count: Any, reached: Any, path: Any, own: Any
-) -> Any:
-    """The best path of sequence `own`, of equal ones that of the first states; its score."""
-    score, last = -math.inf, -1
-    for r in range(backwards.shape[0]):
-        value = reached[count - 1, r, own] + table[codes[count - 1, own], r]
-        if value > score:
-            score, last = value, r
-    path[count - 1, own] = last
-    for t in range(count - 2, -1, -1):
-        if last >= 0:
-            value, into = reached[t + 1, last, own], last
-            for r in range(backwards.shape[0] - 1, -1, -1):
-                if reached[t, r, own] + table[codes[t, own], r] + backwards[into, r] == value:
-                    last = r
-        path[t, own] = last
-    return score
+#: What one sequence is swept and traced by, here as on the CPU.
+_sweep, _trace_back = shared(interpreted(sweep_states)), shared(interpreted(trace_states))
 
 
 def _examples() -> list[tuple[Any, ...]]:
-    codes, counts, rows = np.zeros((1, 1), np.int32), np.zeros(1, np.int64), np.zeros((1, 1))
-    memory = np.zeros((2, 1, 1)), np.zeros((1, 1, 1)), codes, np.zeros(1)
+    codes, rows = np.zeros((1, 1), np.int32), np.zeros((1, 1))
+    memory = rows[None], rows[None], rows, codes
     kinds = SaturatingMaxPlus(-math.inf, 0.0), Probability(0.0, 1.0)
-    return [(alg, (np.zeros(1), rows, rows), codes, counts, memory) for alg in kinds]
+    tables = laid_out(kinds[0], rows[0], rows, rows, alone=True)[1]
+    return [(alg, tables, codes, np.zeros(1, np.int64), memory) for alg in kinds]
 
 
 @cuda_kernel(_examples)
 def sweep_each(alg: Any, model: Any, codes: Any, counts: Any, memory: Any) -> None:
-    """Sweep sequences of frames `codes` int32 (frames, width), one a thread, and trace paths if asked for.
+    """Sweep sequences of frames `codes` int32 (sequences, frames), one a thread, perhaps for their paths.
 
-    `memory`: values (2, states, width), what reaches states (frames, states, width) or one row, paths, and
-    scores (width,) or logarithms of what probabilities were divided by.
+    `memory`: values (2, sequences, states), what reaches states (frames, sequences, states) or one row,
+    what probabilities were divided by (sequences, frames) or scores (sequences, 1), and paths.
     """
-    own = cuda.grid(1)
-    (begin, backwards, table), (both, reached, path, scores) = model, memory
+    own, (values, reached, scales, path) = cuda.grid(1), memory
     if own >= counts.size:
         return
-    logs, count, states = 0.0, counts[own], begin.size
-    for t in range(count):
-        old, new = both[t & 1], both[1 - (t & 1)]
-        for s in range(0, states, 2):
-            u = min(s + 1, states - 1)
-            found, other = begin[s], begin[u]
-            if t > 0:
-                found, other = _two_choices(alg, backwards, old, s, u, own)
-            if reached.shape[0] > 1:
-                reached[t, s, own], reached[t, u, own] = found, other
-            new[s, own] = extend(alg, found, table[codes[t, own], s])
-            new[u, own] = extend(alg, other, table[codes[t, own], u])
-        logs += _scaled(alg, new, own)
+    end, count = own + 1, counts[own]
+    ways, block = Reached(reached[:, own:end]), (np.int64(0), count)
+    for s in range(model.begin.shape[1]):
+        reached[0, own, s] = model.begin[0, s]
+    given = codes[own:end], counts[own:end]
+    _sweep(_ONE, alg, model, *given, block, values[:, own:end], ways, scales[own:end])
     if reached.shape[0] > 1:
-        logs = _trace_states(backwards, table, codes, count, reached, path, own)
-    scores[own] = logs
+        score, last = -math.inf, -1
+        for s in range(model.begin.shape[1]):
+            if values[count & 1, own, s] > score:
+                score, last = values[count & 1, own, s], s
+        scales[own, 0] = score
+        for t in range(count):
+            path[own, t] = last
+        _trace_back(_ONE, alg, model, *given, block, ways, path[own:end])
 
 
 def _swept(batch: SequenceBatch, target: CudaTarget, traced: bool, take: Any) -> None:
-    """Sweep groups of sequences: ``take(numbers, frames of each, scores, path or None)``."""
-    begin, transitions, table = batch.model
-    states, tables = begin.size, (begin, np.ascontiguousarray(transitions.T), table)
+    """Sweep groups of sequences: ``take(numbers, frames of each, scales or scores, paths)``."""
+    _, tables = laid_out(batch.algebra, *batch.model, alone=True)
+    states = tables.begin.shape[1]
 
     def one(own: NDArray[np.int64]) -> None:
-        rows, counts = batch.codes(own)
-        codes = np.ascontiguousarray(rows.T)
+        codes, counts = batch.codes(own)
         with POOL.slot(target.devices) as slot:
-            model = tuple(slot.upload(f"model {k}", array) for k, array in enumerate(tables))
-            frames = slot.upload("codes", codes), slot.upload("counts", counts)
-            memory = (
-                slot.room("values", (2, states, own.size), np.float64),
-                slot.room("reached", (len(codes) + 1, states, own.size) if traced else (1, 1, 1), np.float64),
-                slot.room("path", codes.shape, np.int32),
-                slot.upload("scores", np.zeros(own.size)),
+            model = tables._replace(
+                **{name: slot.upload(name, one) for name, one in tables._asdict().items()}
             )
+            memory = (
+                slot.room("values", (2, own.size, states), np.float64),
+                slot.room("reached", (codes.shape[1] + 1 if traced else 1, own.size, states), np.float64),
+                slot.room("scales", (own.size, 1) if traced else codes.shape, np.float64),
+                slot.room("path", codes.shape if traced else (1, 1), np.int32),
+            )
+            given = model, slot.upload("codes", codes), slot.upload("counts", counts), memory
             blocks = -(-own.size // _THREADS)
-            sweep_each.launch(blocks, _THREADS, batch.algebra, model, *frames, memory, stream=slot.stream)
-            scores, path = slot.download("scores", memory[3]), codes
-            if traced:
-                path = slot.download("path", memory[2])
+            sweep_each.launch(blocks, _THREADS, batch.algebra, *given, stream=slot.stream)
+            scales, path = slot.download("scales", memory[2]), slot.download("path", memory[3])
             slot.wait()
-            take(own, counts, scores, path)
+            take(own, counts, scales, path)
 
     over_threads(len(target.devices), batch.groups(_SEQUENCES, _BYTES // (8 * states)), one)
 
@@ -149,7 +100,7 @@ def decode_batch(batch: SequenceBatch, target: CudaTarget) -> list[Decoded]:
 
     def take(own: Any, counts: Any, scores: Any, path: Any) -> None:
         for lane, k in enumerate(own.tolist()):
-            found[k] = Decoded(float(scores[lane]), path[: counts[lane], lane].copy())
+            found[k] = Decoded(float(scores[lane, 0]), path[lane, : counts[lane]].copy())
 
     _swept(batch, target, True, take)
     return found
@@ -157,16 +108,9 @@ def decode_batch(batch: SequenceBatch, target: CudaTarget) -> list[Decoded]:
 
 def likelihood_batch(batch: SequenceBatch, target: CudaTarget) -> NDArray[np.float64]:
     """What the CPU finds, but for roundings."""
-    found = np.array(batch.logs, np.float64)
-
-    def take(own: Any, counts: Any, scores: Any, path: Any) -> None:
-        found[own] += scores
-        for k in own[scores == -math.inf]:
-            # Too improbable for numbers, or impossible.
-            found[k] = improbable(batch.owner, batch.given[k])
-
-    _swept(batch, target, False, take)
-    return found
+    logs = np.array(batch.logs, np.float64)
+    _swept(batch, target, False, lambda own, counts, scales, _: batch.add_logs(logs, own, counts, scales))
+    return logs
 
 
 class _Into(NamedTuple):
@@ -326,7 +270,7 @@ def graph_batch(batch: GraphBatch, target: CudaTarget) -> list[Path] | None:
     def one(first: int) -> list[Path]:
         own = batch.frames[first : first + most]
         with POOL.slot(target.devices) as slot:
-            held = _Into(*(slot.upload(*named) for named in zip(arcs._fields, arcs, strict=True)))
+            held = arcs._replace(**{name: slot.upload(name, one) for name, one in arcs._asdict().items()})
             frames = np.zeros((len(own), longest, max(graph.labels, 1)))
             for k, rows in enumerate(own):
                 frames[k, : len(rows), : graph.labels] = rows[:, : graph.labels]

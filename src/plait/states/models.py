@@ -142,6 +142,8 @@ class HiddenMarkovModel:
         """Logarithms of `probabilities`."""
         with np.errstate(divide="ignore"):
             start, steps, emissions = map(np.log, self.probabilities)
+        for table in (start, steps, emissions):
+            table.flags.writeable = False
         return start, steps, emissions
 
     def log_weights(self, observations: ArrayLike) -> _Floats:
