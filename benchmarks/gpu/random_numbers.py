@@ -41,12 +41,12 @@ def launches(generator: Any, kind: Any, out: Any) -> Any:
         given = kind, generator._unit, vectors, shifts, np.int64(source.first), out
         return lambda: sobol_points.launch(((1 << _BITS) // _THREADS, 1), _THREADS, *given)
     if isinstance(generator, Mt19937):
-        window, tail = generator._source, cuda.device_array(624, np.uint32)
+        window = generator._source
         with POOL.slot((0,)) as slot:
             # What it starts makes the windows, and numbers.
-            windows = mt_piece(Draws(kind, generator._unit, window, out), slot, window, tail, out)
+            windows = mt_piece(Draws(kind, generator._unit, window, out), slot, window, out)
             slot.wait()
-        given = kind, generator._unit, windows, np.int64(_SPAN), np.int64(window.place), tail, out
+        given = kind, generator._unit, windows, np.int64(_SPAN), np.int64(window.place), out
         return lambda: mt_numbers.launch(len(windows), _ROUND, *given)
     blocks = out.size // (_STEPS * _THREADS)
     states = cuda.to_device(states_of(generator._source, _STEPS, blocks * _THREADS))

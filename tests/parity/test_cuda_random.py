@@ -21,8 +21,9 @@ pytestmark = [pytest.mark.gpu, pytest.mark.cuda_simulator]
         (lambda: Mrg32k3a(5).skip(3), (300,), 1 << 20),
         (lambda: Mrg32k3a(6), (1000,), 600),
         (lambda: Sobol(2, skip=5, seed=1), (2, 600), 500),
-        (lambda: Mt19937(5).skip(700), (6000,), 0),
-        (lambda: Mt19937(5), (700,), 0),
+        (lambda: Mt19937(5).skip(700), (6000,), 5000),
+        (lambda: Mt19937(5), (700,), 1000),
+        (lambda: Mt19937(5).skip(3), (9,), 1000),
     ],
 )
 def test_numbers(make: Any, shape: tuple[int, ...], piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,7 +31,6 @@ def test_numbers(make: Any, shape: tuple[int, ...], piece: int, monkeypatch: pyt
     monkeypatch.setattr(gpu_streams, "_PIECE", piece)
     monkeypatch.setattr(gpu_streams, "_BITS", 8)
     monkeypatch.setattr(gpu_streams, "_SPAN", 896)
-    monkeypatch.setattr(gpu_streams, "_BLOCKS", 5)
     ends = []
     kinds = ((source._word, "uint32"), (Uniform(1 - 2.0**-53), "float64"), (Normal(), "float64"))
     few = isinstance(source, Mt19937)

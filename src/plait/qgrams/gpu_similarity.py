@@ -1,4 +1,4 @@
-"""Similarities of q-grams on GPUs: a query a warp, eight targets a lane, two counts of 16 bits in a word.
+"""Similar pairs by q-grams on GPUs: a query a warp, eight targets a lane, two counts of 16 bits in a word.
 
 A module of its own: what CUDA runs, which is imported where a GPU is used.
 """
@@ -15,15 +15,15 @@ from plait.devices.cuda_devices import POOL
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.ptx import instruction
 from plait.devices.target import over_threads
-from plait.lang.compile import by_type_of
+from plait.lang.compile import shared
 from plait.lang.warps import WARP
-from plait.qgrams.similarity import COLUMNS, Above, Grams, Matrix, SimilarBatch, ranges_of
+from plait.qgrams.similarity import COLUMNS, Above, Grams, SimilarBatch, ranges_of
 
 #: Warps of a block, which look at the same targets, and blocks that fill a device.
 _WARPS: Final = 8
 _BLOCKS: Final = 1 << 13
-#: Bytes of a table of counts, cells of a matrix that are computed at a time, pairs that there is room for.
-_TABLE, _CELLS, _ROOM = 1 << 32, 1 << 28, 1 << 22
+#: Bytes of a table of counts, pairs that there is room for.
+_TABLE, _ROOM = 1 << 32, 1 << 22
 
 
 def _halves(word: Any) -> Any:
@@ -37,11 +37,9 @@ _least: Final = instruction(
 )
 
 
-def _put_cell(sink: Any, query: Any, column: Any, target: Any, size: Any, common: Any) -> None:
-    sink.out[query, column] = common * sink.inverse[size - common]
-
-
-def _put_pair(sink: Any, query: Any, column: Any, target: Any, size: Any, common: Any) -> None:
+@shared
+def _put(sink: Any, query: Any, target: Any, size: Any, common: Any) -> None:
+    """Take note of what a query and a target have in common, if it is enough."""
     if common >= sink.least[size] and (target > query or not sink.own):
         at = cuda.atomic.add(sink.number, 0, 1)
         if at < sink.pairs.shape[0]:
@@ -49,10 +47,9 @@ def _put_pair(sink: Any, query: Any, column: Any, target: Any, size: Any, common
             pair[0], pair[1], pair[2], pair[3] = query, target, common, size - common
 
 
-#: What takes note of what a query and a target, in a column of the table, have in common.
-_put: Final[Any] = by_type_of({Matrix: _put_cell, Above: _put_pair})
 _LONG: Final[Any] = np.zeros(1, np.int64)
 _INTS: Final[Any] = np.zeros(1, np.int32)
+_PAIRS: Final[Any] = np.zeros((1, 4), np.int64)
 _TEXTS: Final = Grams(_INTS, _INTS, _LONG, _INTS, _INTS)
 
 
@@ -73,15 +70,7 @@ def fill_table(targets: Any, table: Any) -> None:
                     )
 
 
-@cuda_kernel(
-    lambda: [
-        (sink, _TEXTS, _TEXTS, np.zeros(1, np.int32), np.int64(1), np.zeros((1, 2), np.int64))
-        for sink in (
-            Matrix(np.zeros((1, 1), np.float32), np.zeros(1)),
-            Above(_LONG, True, np.zeros((1, 4), np.int64), _LONG),
-        )
-    ]
-)
+@cuda_kernel(lambda: [(Above(_LONG, True, _PAIRS, _LONG), _TEXTS, _TEXTS, _INTS, np.int64(1), _PAIRS[:, :2])])
 def compare_warps(sink: Any, queries: Any, targets: Any, table: Any, across: Any, ranges: Any) -> None:
     """Compare 256 targets with queries in their range, one a warp; rows of `table`, flat, are so long."""
     lane, block = cuda.threadIdx.x % WARP, cuda.blockIdx.x
@@ -102,7 +91,7 @@ def compare_warps(sink: Any, queries: Any, targets: Any, table: Any, across: Any
             column = 2 * (block * (COLUMNS // 2) + lane + WARP * (k >> 1)) + (k & 1)
             if column < targets.sizes.size:
                 common = np.uint32(both) >> np.uint32(16 * (k & 1)) & np.uint32(0xFFFF)
-                _put(sink, query, column, targets.order[column], size + targets.sizes[column], common)
+                _put(sink, query, targets.order[column], size + targets.sizes[column], common)
 
 
 def _on_device(slot: Any, name: str, texts: Grams, first: int, last: int) -> Any:
@@ -123,13 +112,10 @@ def _on_device(slot: Any, name: str, texts: Grams, first: int, last: int) -> Any
 
 
 def similar_batch(batch: SimilarBatch, target: CudaTarget) -> list[NDArray[np.int64]] | None:
-    """What the CPU finds, pairs in any order; None for the nearest, and for q-grams of too many kinds."""
+    """Pairs that are similar enough, in any order; None of others, and for q-grams of too many kinds."""
     queries, targets, sink = batch.queries, batch.targets, batch.sink
-    most = _TABLE // (2 * batch.vocabulary)
-    if isinstance(sink, Matrix):
-        most = min(most, max(_CELLS // queries.sizes.size, COLUMNS))
-    most = most // COLUMNS * COLUMNS
-    if not isinstance(sink, (Matrix, Above)) or not most:
+    most = _TABLE // (2 * batch.vocabulary) // COLUMNS * COLUMNS
+    if not isinstance(sink, Above) or not most:
         return None
     ranges = ranges_of(batch, 0, np.iinfo(np.uint16).max)
 
@@ -145,21 +131,12 @@ def similar_batch(batch: SimilarBatch, target: CudaTarget) -> list[NDArray[np.in
             flat, across = table.reshape(table.size), np.int64(table.shape[1])
             given = asked, held, flat, across, slot.upload("ranges", own)
 
-            def compared(there: Any) -> None:
-                compare_warps.launch(blocks, _WARPS * WARP, there, *given, stream=slot.stream)
-
-            if isinstance(sink, Matrix):
-                out = slot.room("out", (queries.sizes.size, last - first), np.float32)
-                compared(Matrix(out, slot.upload("inverse", sink.inverse)))
-                found = slot.download("out", out)
-                slot.wait()
-                sink.out[:, first:last] = found
-                return np.zeros((0, 4), np.int64)
             least, room = slot.upload("least", sink.least), _ROOM
             while True:
                 pairs = slot.room("pairs", (room, 4), np.int64)
                 number = slot.upload("number", np.zeros(1, np.int64))
-                compared(Above(least, sink.own, pairs, number))
+                there = Above(least, sink.own, pairs, number)
+                compare_warps.launch(blocks, _WARPS * WARP, there, *given, stream=slot.stream)
                 count = slot.download("number", number)
                 slot.wait()
                 if count[0] <= room:

@@ -310,14 +310,9 @@ def grams_of(texts: Sequence[Sequence[bytes]], q: int, by_size: Sequence[bool]) 
     lengths = [np.fromiter(map(len, some), np.int64, len(some)) for some in texts]
     sizes = [np.maximum(some - q + 1, 0) for some in lengths]
     ends = np.cumsum(np.concatenate(lengths))
-    begins = np.ones(joined.size, bool)
-    for k in range(1, q):
-        begins[(ends - k)[(ends >= k)]] = False
-    # A text shorter than q has its last letters within the text before.
-    places = np.flatnonzero(begins[: max(joined.size - q + 1, 0)])
-    texts_of = np.searchsorted(ends, places, "right")
-    inside = places + q <= ends[texts_of]
-    places, texts_of = places[inside], texts_of[inside]
+    texts_of = np.repeat(np.arange(ends.size), np.concatenate(lengths))
+    places = np.flatnonzero(np.arange(q, joined.size + q) <= ends[texts_of])
+    texts_of = texts_of[places]
     if q <= 8:
         codes = np.zeros(places.size, np.uint64)
         for k in range(q):
@@ -380,7 +375,7 @@ def similarities(
     q
         Letters of a q-gram, at most 255.
     device
-        ``auto``, ``cpu``, ``cuda``, ...; answers are the same on all.
+        ``auto``, ``cpu``, ``cuda``, ...; answers are the same on all, and the CPU's.
     threads
         Threads of the CPU.
 

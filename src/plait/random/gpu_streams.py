@@ -20,6 +20,7 @@ from plait.lang.warps import WARP
 from plait.random.draws import Draws, Exponential, Normal, Residue, Uniform, Unit, Word, sample
 from plait.random.mrg32k3a import skipped, states_of, step
 from plait.random.mt19937 import DEGREE, MIDDLE, WORDS, Window, doublings, tempered, twisted
+from plait.random.mt19937 import skipped as skipped_window
 from plait.random.sobol import Directions
 
 _ONE: Final = lanes_of(1)
@@ -36,16 +37,15 @@ _ROUND: Final = 224
 _RING: Final = 4 * _ROUND
 _ENDLESS: Final = np.uint32(1 << 31)
 _WORD: Final[Any] = types.uint32
-#: Words of a block, and blocks of a launch.
+#: Words of a block.
 _SPAN: Final = _RING << 6
-_BLOCKS: Final = 1 << 11
 
 
-def _examples(*source: Any) -> list[tuple[Any, ...]]:
+def _examples(*source: Any, points: bool = False) -> list[tuple[Any, ...]]:
     kinds = (Uniform(1.0), np.zeros(1)), (Normal(), np.zeros(1, np.float32)), (Exponential(), np.zeros(1))
     words = (Residue(1.0) if len(source) == 2 else Word()), np.zeros(1, np.uint32)
     found = [(kind, Unit(0.5, 1.0), *source, out) for kind, out in (words, *kinds)]
-    return [(*row[:-1], row[-1][None]) for row in found] if len(source) == 3 else found
+    return [(*row[:-1], row[-1][None]) for row in found] if points else found
 
 
 @cuda_kernel(lambda: _examples(np.zeros((6, 1)), np.int64(1)))
@@ -72,7 +72,9 @@ def mrg_numbers(kind: Any, unit: Any, states: Any, steps: Any, out: Any) -> None
         cuda.syncthreads()
 
 
-@cuda_kernel(lambda: _examples(np.zeros((1, 32), np.uint32), np.zeros(1, np.uint32), np.int64(0)))
+@cuda_kernel(
+    lambda: _examples(np.zeros((1, 32), np.uint32), np.zeros(1, np.uint32), np.int64(0), points=True)
+)
 def sobol_points(kind: Any, unit: Any, vectors: Any, shifts: Any, number: Any, out: Any) -> None:
     """Fill `out` with points from `number` on; every thread takes one and those 2^k further on, by fours.
 
@@ -176,23 +178,18 @@ def jump_windows(exponents: Any, windows: Any, count: Any) -> None:
         windows[count + block, thread] = found
 
 
-@cuda_kernel(
-    lambda: _examples(np.zeros((1, WORDS), np.uint32), np.int64(1), np.int64(0), np.zeros(1, np.uint32))
-)
-def mt_numbers(kind: Any, unit: Any, windows: Any, span: Any, used: Any, tail: Any, out: Any) -> None:
+@cuda_kernel(lambda: _examples(np.zeros((1, WORDS), np.uint32), np.int64(1), np.int64(0)))
+def mt_numbers(kind: Any, unit: Any, windows: Any, span: Any, used: Any, out: Any) -> None:
     """Fill `out` behind windows uint32 (blocks, 624), each `span` words behind the one before.
 
-    Of the first one `used` words are used up; the others are the first numbers. `tail` (624,): last words.
+    Of the first one `used` words are used up; the others are the first numbers.
     """
     ring = cuda.shared.array(_RING, _WORD)
     thread, block = cuda.threadIdx.x, cuda.blockIdx.x
-    begin = out.size - WORDS
     for k in range(thread, WORDS, _ROUND):
         ring[k] = windows[block, k]
-        if block == 0 and k >= used:
+        if block == 0 and used <= k < used + out.size:
             out[k - used] = sample(kind, tempered(ring[k]), unit)
-            if k - used >= begin:
-                tail[k - used - begin] = ring[k]
     cuda.syncthreads()
     at = block * span + WORDS - used + thread
     end = min(out.size, at + span)
@@ -201,34 +198,21 @@ def mt_numbers(kind: Any, unit: Any, windows: Any, span: Any, used: Any, tail: A
             word = _next_word(ring, np.uint32(place), np.uint32(thread), np.uint32(_RING))
             if at < end:
                 out[at] = sample(kind, tempered(word), unit)
-                if at >= begin:
-                    tail[at - begin] = word
             at += _ROUND
             cuda.syncthreads()
 
 
-def mt_batch(batch: Draws, target: CudaTarget) -> Window | None:
-    """Numbers of MT19937, and the window behind them; None for less than a window."""
-    window: Window = batch.source
-    size = batch.out.size
-    if size < WORDS:
-        return None
-    with POOL.slot(target.devices[:1]) as slot:
-        first = 0
-        while first < size:
-            # The last piece is no smaller than a window.
-            last = min(first + _SPAN * _BLOCKS, size if size - first <= _SPAN * _BLOCKS else size - WORDS)
-            out = slot.room("numbers", last - first, batch.out.dtype)
-            tail = slot.room("tail", WORDS, np.uint32)
-            mt_piece(batch, slot, window, tail, out)
-            found, words = slot.download("numbers", out), slot.download("tail", tail)
-            slot.wait()
-            batch.out[first:last] = found
-            window, first = Window(words.copy(), WORDS), last
-    return window
+def mt_batch(batch: Draws, target: CudaTarget) -> Window:
+    """Numbers of MT19937, and the window behind them."""
+
+    def fill(slot: Any, first: int, out: Any) -> None:
+        mt_piece(batch, slot, skipped_window(batch.source, first), out)
+
+    _in_pieces(batch, target, fill)
+    return skipped_window(batch.source, batch.out.size)
 
 
-def mt_piece(batch: Draws, slot: Any, window: Window, tail: Any, out: Any) -> Any:
+def mt_piece(batch: Draws, slot: Any, window: Window, out: Any) -> Any:
     """Start what fills `out`, on the device, from a window on; the windows of blocks."""
     blocks = max(-(-(out.size - WORDS + window.place) // _SPAN), 1)
     windows = slot.room("windows", (blocks, WORDS), np.uint32)
@@ -239,5 +223,5 @@ def mt_piece(batch: Draws, slot: Any, window: Window, tail: Any, out: Any) -> An
         new, held = min(count, blocks - count), 4 * (DEGREE + WORDS + _ROUND)
         jump_windows.launch(new, 640, there, windows, np.int64(count), stream=slot.stream, shared=held)
     places = np.int64(_SPAN), np.int64(window.place)
-    mt_numbers.launch(blocks, _ROUND, batch.kind, batch.unit, windows, *places, tail, out, stream=slot.stream)
+    mt_numbers.launch(blocks, _ROUND, batch.kind, batch.unit, windows, *places, out, stream=slot.stream)
     return windows
