@@ -45,7 +45,7 @@ def drawn(size: int, degrees: list[int]) -> Code:
 @pytest.mark.parametrize("layered", [False, True])
 @pytest.mark.parametrize("free", [1 << 15, 100])
 def test_min_sum_of_any_checks(layered: bool, free: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Those of 6 and 7 columns stay in registers; without shared memory all is in that of the device.
+    # Those of 6 and 7 columns stay in registers; what shared memory does not hold the CPU does.
     facts = gpu_decoding.device_facts(0)._replace(shared_per_block=free)
     monkeypatch.setattr(gpu_decoding, "device_facts", lambda device: facts)
     code = drawn(40, [1, 2, 6, 6, 7, 12, 3, 6, 7, 2, 1])

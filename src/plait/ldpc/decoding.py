@@ -226,7 +226,7 @@ def decode(
     dtype
         Numbers of sum-product.
     device
-        ``auto``, ``cpu``, ``cuda``, ...; answers are the same on all. Sum-product is the CPU's on each.
+        ``auto``, ``cpu``, ``cuda``, ...; answers are the same on all. GPUs do min-sum, the CPU the rest.
     threads
         Threads of the CPU; answers depend neither on them nor on other words.
 

@@ -24,12 +24,11 @@ from plait.ldpc.decoding import BOUND, DecodeBatch, Found, in_units
 
 #: Threads of the host for a device.
 _COPYING: Final = 4
-#: Words that are decoded together, at most, and bytes of what belongs to them.
-_WORDS, _BYTES = 1 << 12, 1 << 31
-#: Pairs of words of a block in shared memory, threads that are enough for a group, and pairs elsewhere.
+#: Words that are decoded together, at most.
+_WORDS: Final = 1 << 12
+#: Pairs of words of a block, and threads that are enough for a group.
 _PAIRS: Final = (1, 2, 4)
 _ENOUGH: Final = 48
-_APART: Final = 8
 #: Columns whose numbers have 16 bits.
 _COLUMNS: Final = 1 << 16
 _OCTETS: Final[Any] = types.int16
@@ -268,25 +267,32 @@ def _begin_again(held: Any, said: Any, ratios: Any, pairs: Any, word: Any) -> No
 
 
 @shared
-def _iterate(held: Any, near: Any, places: Any, sums: Any, said: Any, groups: Any) -> None:
+def _iterate(held: Any, places: Any, sums: Any, said: Any, groups: Any) -> None:
     """Renew all messages once."""
     begin, step = cuda.threadIdx.x // places[2], cuda.blockDim.x // places[2]
     for g in range(groups.shape[0]):
         first, apart, degree = groups[g, 0], np.uint32(groups[g, 1]), groups[g, 2]
         for j in range(begin, apart, step):
             at = np.uint32(first + j)
-            if degree == 6 and near:
+            if degree == 6:
                 _step_of_few(held, places, sums, said, at, apart, 6)
-            elif degree == 7 and near:
+            elif degree == 7:
                 _step_of_few(held, places, sums, said, at, apart, 7)
             else:
                 _step(held, places, sums, said, at, apart, degree)
         cuda.syncthreads()
 
 
-@shared
-def _decode_pairs(held: Any, near: Any, wrong: Any, plan: Any, ratios: Any, limits: Any, out: Any) -> None:
-    """Decode the words of a block in `held`, `near` if it is shared memory; `wrong` int32 (pairs,)."""
+_LIMITS: Final = (np.int32(1), True, np.uint32(1))
+_OUT: Final = (np.zeros((1, 1), np.uint8), np.zeros(1, np.int64), np.zeros(1, np.bool_))
+_PLAN: Final = _Plan(np.zeros(1, np.uint16), np.zeros((1, 3), np.int32))
+
+
+@cuda_kernel(lambda: [(_PLAN, np.zeros((1, 1), np.int8), _LIMITS, _OUT)], max_registers=96)
+def decode_pairs(plan: Any, ratios: Any, limits: Any, out: Any) -> None:
+    """Decode `ratios` int8 (words, columns) by min-sum."""
+    wrong = cuda.shared.array(_PAIRS[-1], _WORD)
+    held = cuda.shared.array(0, _OCTETS)
     iterations, layered, pairs = limits
     thread, threads, size = cuda.threadIdx.x, cuda.blockDim.x, ratios.shape[1] * pairs
     p, word, sums = np.uint32(thread % pairs), cuda.blockIdx.x * 2 * pairs, np.uint32(0)
@@ -315,70 +321,42 @@ def _decode_pairs(held: Any, near: Any, wrong: Any, plan: Any, ratios: Any, limi
         if not layered:
             _begin_again(held, said, ratios, pairs, word)
         cuda.syncthreads()
-        _iterate(held, near, places, sums, said, plan.groups)
-
-
-_LIMITS: Final = (np.int32(1), True, np.uint32(1))
-_OUT: Final = (np.zeros((1, 1), np.uint8), np.zeros(1, np.int64), np.zeros(1, np.bool_))
-_PLAN: Final = _Plan(np.zeros(1, np.uint16), np.zeros((1, 3), np.int32))
-
-
-@cuda_kernel(
-    lambda: [(_PLAN, np.zeros((1, 1), np.int8), _LIMITS, np.zeros((1, 1), np.int16), _OUT)], max_registers=96
-)
-def decode_pairs(plan: Any, ratios: Any, limits: Any, room: Any, out: Any) -> None:
-    """Decode `ratios` int8 (words, columns) by min-sum, in `room` (blocks, ...) if there is any."""
-    wrong = cuda.shared.array(_APART, _WORD)
-    held = cuda.shared.array(0, _OCTETS)
-    if room.size > 1:
-        _decode_pairs(room[cuda.blockIdx.x], False, wrong, plan, ratios, limits, out)
-    else:
-        _decode_pairs(held, True, wrong, plan, ratios, limits, out)
+        _iterate(held, places, sums, said, plan.groups)
 
 
 def decode_batch(batch: DecodeBatch, target: CudaTarget) -> Found | None:
-    """Bits, iterations and whether words are of the code; None of sum-product, and of the largest codes."""
-    count, size = len(batch.ratios), batch.code.size
-    if batch.method != "min-sum" or size > _COLUMNS or not batch.code.bits.size:
+    """Bits, iterations and whether words are of the code; None of sum-product, and of codes without room."""
+    count, size, ones = len(batch.ratios), batch.code.size, batch.code.bits.size
+    rows = size * (1 if batch.layered else 2) + ones
+    free = device_facts(target.devices[0]).shared_per_block - 4 * _PAIRS[-1]
+    fit = [n for n in _PAIRS if 2 * rows * n <= free]
+    if batch.method != "min-sum" or not fit or not ones or size > _COLUMNS:
         return None
-    out = np.empty((count, size), np.uint8), np.empty(count, np.int64), np.empty(count, bool)
-    plan, most = plan_of(batch.code), max(_BYTES // (batch.code.bits.size + 4 * size), 1)
-    most = min(most, _WORDS)
+    out: Any = np.empty((count, size), np.uint8), np.empty(count, np.int64), np.empty(count, bool)
+    plan = plan_of(batch.code)
+    side = plan.groups[:, 1].mean()
+    # Few words a block, so that there are many blocks, but as many as fill a warp or two with a group.
+    pairs = next((n for n in fit if side * n >= _ENOUGH), fit[-1])
+    # Where several blocks share a multiprocessor, fewer threads are better than one a check.
+    share, shared = 0.9 if 4 * rows * pairs <= free else 1.25, 2 * rows * pairs
+    threads = min(max(int(share * side * pairs) // 32 * 32, 32), 512)
+    limits = np.int32(batch.iterations), batch.layered, np.uint32(pairs)
 
     def one(first: int) -> None:
-        part = batch._replace(ratios=batch.ratios[first : first + most])
+        part = batch.ratios[first : first + _WORDS]
         with POOL.slot(target.devices) as slot:
-            wholes: tuple[Any, ...] = out
-            for whole, values in zip(wholes, _in_pairs(part, plan, slot, target.devices[0]), strict=True):
-                whole[first : first + most] = values
+            given = slot.upload("ratios", in_units(part))
+            tables = plan._replace(**{name: slot.upload(name, one) for name, one in plan._asdict().items()})
+            held = [
+                slot.room(f"out {k}", (len(part), *one.shape[1:]), one.dtype) for k, one in enumerate(out)
+            ]
+            blocks, more = -(-len(part) // (2 * pairs)), {"stream": slot.stream, "shared": shared}
+            decode_pairs.launch(blocks, threads, tables, given, limits, tuple(held), **more)
+            found = [slot.download(f"out {k}", array) for k, array in enumerate(held)]
+            slot.wait()
+            for whole, values in zip(out, found, strict=True):
+                whole[first : first + _WORDS] = values
 
     # Those of the host that copy are more than those that wait.
-    over_threads(len(target.devices) * _COPYING, range(0, count, most), one)
+    over_threads(len(target.devices) * _COPYING, range(0, count, _WORDS), one)
     return out
-
-
-def _in_pairs(batch: DecodeBatch, plan: _Plan, slot: Any, device: int) -> Found:
-    words, size = batch.ratios.shape
-    rows = size * (1 if batch.layered else 2) + plan.columns.size
-    free = device_facts(device).shared_per_block - 4 * _APART
-    # Few words a block, so that there are many blocks, but as many as fill a warp or two with a group.
-    fit = [n for n in _PAIRS if 2 * rows * n <= free]
-    pairs = next((n for n in fit if plan.groups[:, 1].mean() * n >= _ENOUGH), fit[-1] if fit else _APART)
-    held, blocks = rows * pairs, -(-words // (2 * pairs))
-    room = slot.room("room", (1, 1) if fit else (blocks, held), np.int16)
-    given = slot.upload("ratios", in_units(batch.ratios))
-    tables = _Plan(slot.upload("columns", plan.columns), slot.upload("groups", plan.groups))
-    out = (
-        slot.room("bits", (words, size), np.uint8),
-        slot.room("counts", words, np.int64),
-        slot.room("found", words, np.bool_),
-    )
-    limits = np.int32(batch.iterations), batch.layered, np.uint32(pairs)
-    # Where several blocks share a multiprocessor, fewer threads are better than one a check.
-    share = 0.9 if 4 * held <= free else 1.25
-    threads = min(max(int(share * plan.groups[:, 1].mean() * pairs) // 32 * 32, 32), 512)
-    shared = 2 * held if fit else 0
-    decode_pairs.launch(blocks, threads, tables, given, limits, room, out, stream=slot.stream, shared=shared)
-    bits, counts, found = (slot.download(f"out {k}", array) for k, array in enumerate(out))
-    slot.wait()
-    return bits, counts, found

@@ -162,19 +162,14 @@ def _best_arc(arcs: Any, s: Any, before: Any, frame: Any, labelled: Any, best: A
 
 
 @shared
-def _largest_of_block(values: Any, own: Any) -> Any:
-    """The largest of a number of each thread; `values` has room for them."""
-    thread, half = cuda.threadIdx.x, cuda.blockDim.x >> 1
-    values[thread] = own
+def _largest_of_block(found: Any, own: Any) -> Any:
+    """The largest of a number of each thread; `found` (1,) has room for it, and a barrier comes after."""
+    if cuda.threadIdx.x == 0:
+        found[0] = -math.inf
     cuda.syncthreads()
-    while half > 0:
-        if thread < half:
-            values[thread] = max(values[thread], values[thread + half])
-        cuda.syncthreads()
-        half >>= 1
-    found = values[0]
+    cuda.atomic.max(found, 0, own)
     cuda.syncthreads()
-    return found
+    return found[0]
 
 
 @shared
@@ -227,7 +222,7 @@ def sweep_graph(arcs: Any, start: Any, frames: Any, counts: Any, beam: Any, memo
     `memory`: values (sequences, 2, states), and by what arcs, int32 (sequences, frames + 1, states). `out`:
     scores (sequences,), arcs of paths from their ends on, int32 (sequences, room), and their numbers.
     """
-    largest = cuda.shared.array(_BLOCK, types.float64)
+    largest = cuda.shared.array(1, types.float64)
     first = cuda.shared.array(1, types.int32)
     block, thread, threads = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
     count, values, back = counts[block], memory[0][block], memory[1][block]
