@@ -359,4 +359,4 @@ def decode_batch(batch: DecodeBatch, target: CudaTarget) -> Found | None:
 
     # Those of the host that copy are more than those that wait.
     over_threads(len(target.devices) * _COPYING, range(0, count, _WORDS), one)
-    return out
+    return out[0], out[1], out[2]
