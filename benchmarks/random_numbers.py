@@ -3,8 +3,8 @@
     python benchmarks/random_numbers.py [NUMBERS]
 
 Answers are compared first: MT19937's words with NumPy's, Sobol's points with SciPy's, MRG32k3a's words with
-its definition in Python integers. Then millions of numbers a second of processor, the best of several turns of
-three calls each, into memory that is there already.
+its definition in Python integers. Then millions of numbers a second of processor, the best of several turns
+of three calls, into memory that is there already.
 """
 
 from __future__ import annotations
