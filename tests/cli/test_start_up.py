@@ -78,3 +78,19 @@ def test_memory_is_taken_as_the_environment_says(given: dict[str, str], found: s
         [sys.executable, "-c", program], env=environment | given, capture_output=True, text=True, check=True
     )
     assert run.stdout.split()[-1] == found
+
+
+def test_text_of_folds_needs_no_arrow(tmp_path: Path) -> None:
+    (tmp_path / "rna.fa").write_text(">one\nGGGGAAAACCCC\n")
+    program = "import sys; from plait.cli import main; "
+    program += "main(['fold', 'rna.fa', '--device', 'reference', '-o', sys.argv[1]]); "
+    for output, loaded in (("rna.txt", False), ("rna.parquet", True)):
+        told = subprocess.run(
+            [sys.executable, "-c", f"{program}print('pyarrow' in sys.modules)", output],
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        assert told.stdout.strip() == str(loaded)
+        assert (tmp_path / output).exists()

@@ -15,7 +15,8 @@ from support.examples import often
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.rearrangements import RearrangementReader
-from plait.run.rows import FinishedRun, Progress
+from plait.run.executor import Progress
+from plait.run.rows import FinishedRun
 from plait.vdj import PathCounter, PathModel
 from plait.vdj.count_files import CountSummary, count_files
 

@@ -25,7 +25,8 @@ from plait.formats.rearrangements import RowRange
 from plait.formats.tables import PartSettings
 from plait.run.dask import DaskExecutor
 from plait.run.datasets import RowPart, restored_state, state_of
-from plait.run.rows import FinishedRun, Progress
+from plait.run.executor import Progress
+from plait.run.rows import FinishedRun
 from plait.vdj import PathCounter
 from plait.vdj.calls import BlamedCalls
 from plait.vdj.count_files import CountSummary, count_files

@@ -15,6 +15,8 @@ from support.examples import often
 from support.folding import structures
 
 from plait.devices.target import resolve
+from plait.dp.intervals import launches
+from plait.dp.intervals.loops import BEYOND
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.folding import (
     FoldSettings,
@@ -31,6 +33,7 @@ from plait.folding import (
 from plait.folding.constraints import Molecule
 from plait.folding.drawing import Drawn, dots_svg, layout, mountain_svg, overlaps, page, structure_svg
 from plait.folding.folds import EnsembleRequest, _sums, codes_checked, energies_of
+from plait.folding.inputs import Given, Records
 from plait.folding.structures import PairTable, brackets, described, most_expected_accuracy, partners_of
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "folding.json").read_text())
@@ -187,7 +190,7 @@ def test_logarithms_where_sums_do_not_fit(sequence: str, device: str) -> None:
     target = resolve("cpu", 1)
 
     def summed(target: Any, scale: float | None) -> Any:
-        return dict(_sums(codes, [0], settings(), wanted, target, scale))[0]
+        return dict(_sums(codes, settings(), wanted, [0], scale, target))[0]
 
     sums, logarithms, scaled = summed(target, 0.0), summed(resolve(device, 1), None), summed(target, 0.4)
     assert logarithms.logarithm == pytest.approx(sums.logarithm, rel=1e-12)
@@ -223,6 +226,59 @@ def test_distances_are_never_below_none() -> None:
     told = described([PairTable(10, pairs, more)])
     assert (told.distances, told.diversities) == ([0], [0])
     assert not np.signbit([*told.distances, *told.diversities]).any()
+
+
+def test_tables_are_described_as_pair_by_pair() -> None:
+    drawn = np.random.default_rng(2)
+    tables = []
+    for bases in (0, 7, 30, 12):
+        pairs = np.argwhere(np.triu(np.ones((bases, bases), bool), 4)).astype(np.int32)
+        tables.append(
+            PairTable(bases, pairs, drawn.dirichlet(np.full(max(len(pairs), 1), 0.02))[: len(pairs)])
+        )
+    told = described([*tables, PairTable(3, np.empty((0, 2), np.int32), np.empty(0))])
+    assert told.marks[0] == told.centroids[0].tobytes().decode() == ""
+    assert (told.marks[-1], told.centroids[-1].tolist()) == ("...", [-1] * 3)
+    assert any((one >= 0).any() for one in told.centroids)
+    for one, centroid, diversity, distance in zip(
+        tables, told.centroids[:-1], told.diversities[:-1], told.distances[:-1], strict=True
+    ):
+        expected, p = np.full(one.bases, -1), one.probabilities
+        for i, j in one.pairs[p > 0.5].tolist():
+            expected[i], expected[j] = j, i
+        assert centroid.tolist() == expected.tolist()
+        assert diversity == pytest.approx(2 * (p * (1 - p)).sum())
+        assert distance == pytest.approx(np.where(p > 0.5, 1 - p, p).sum())
+    assert described([]).marks == []
+
+
+def test_sequences_by_themselves_are_laid_out_in_their_order() -> None:
+    texts = ["ACGU", "", "GG", "CCUA", "ACGU", "N", "N"]
+    several = [launches.Strand(codes_checked(text, 1)) for text in texts]
+    apart = launches.strands_of(several, len(several), np.float32(0), apart=True)
+    rows = apart.codes.reshape(len(texts), -1)
+    assert rows.shape[1] == apart.longest == 8
+    for row, one in zip(rows, several, strict=True):
+        assert row[1 : 1 + one.codes.size].tolist() == one.codes.tolist()
+        assert {row[0], *row[1 + one.codes.size :]} == {BEYOND}
+    beside = launches.strands_of(several, len(several) + 1, np.float32(0))
+    assert (beside.codes.reshape(8, -1).T[:-1] == rows).all()
+    assert (beside.codes.reshape(8, -1)[:, -1] == BEYOND).all()
+
+
+def test_blocks_of_long_sequences_are_cut() -> None:
+    short = Records([f"s{k}" for k in range(90)], [b"ACGU" * 19] * 90, list(range(90)), 7)
+    assert list(short.cut()) == [short]
+    given = [Given("." * 600, "rna.fa", k) for k in range(7)]
+    long = Records(None, [b"ACGU" * 150] * 6 + [b""], list(range(7)), 9, list(given))
+    parts = list(long.cut())
+    assert [len(part.sequences) for part in parts] == [2, 2, 2, 1]
+    for field in ("sequences", "lines", "constraints"):
+        assert list(itertools.chain.from_iterable(getattr(part, field) for part in parts)) == getattr(
+            long, field
+        )
+    assert {part.names for part in parts} == {None}
+    assert list(Records(["a"], [b""], [1], 3).cut()) == [Records(["a"], [b""], [1], 3)]
 
 
 def test_marks_of_few_pairs() -> None:

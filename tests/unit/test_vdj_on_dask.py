@@ -20,7 +20,8 @@ from support.read_simulation import Sequencing
 
 from plait.errors import FormatError, TargetUnavailable, TaskFailed
 from plait.run.dask import DaskExecutor
-from plait.run.rows import FinishedRun, Progress
+from plait.run.executor import Progress
+from plait.run.rows import FinishedRun
 from plait.vdj import PathCounter
 from plait.vdj.count_files import CountSummary, count_files
 from plait.vdj.germline import load_germline

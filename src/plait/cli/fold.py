@@ -231,8 +231,7 @@ def fold(
     if done.cut:
         told = f"{plural(done.cut, 'sequence')} with more suboptimal structures"
         say(f"{told}: the best {most:,} are written; see --most")
-    told = f"{plural(done.sequences, 'sequence')} in {work_time() - start:.2f} s"
-    say(f"{told}; {settings.model.name}")
+    say(f"{plural(done.sequences, 'sequence')} in {work_time() - start:.2f} s; {settings.model.name}")
 
 
 def _check(mea: bool, gamma: float | None, suboptimal: float | None, **counts: int) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -26,8 +26,7 @@ from plait.folding.inputs import GPU_BLOCK_BASES, Inputs, Records
 from plait.folding.parameters import LETTERS
 from plait.folding.structures import brackets, described, most_expected_accuracy
 from plait.formats import atomic
-from plait.run.executor import LocalExecutor
-from plait.run.rows import Progress
+from plait.run.executor import LocalExecutor, Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,14 +91,16 @@ def fold_file(
     folder, gets pictures and a page of each sequence.
     """
     chosen = atomic.output_format(output, format, FORMATS, standard="text", by_name=("parquet",))
-    executor = LocalExecutor(threads)
+    # While one block takes longer, threads go on with those behind it.
+    executor = LocalExecutor(threads, waiting=4)
     total = os.path.getsize(inputs.path)
     work = _Work(inputs, settings, request, pairs is not None, resolve(device, each))
     done, cut = 0, 0
 
     def numbered() -> Iterator[tuple[int, Records]]:
         first = 0
-        for records in inputs.records(*([GPU_BLOCK_BASES] if work.target.devices else [])):
+        blocks = inputs.records(*([GPU_BLOCK_BASES] if work.target.devices else []))
+        for records in blocks if work.target.devices else chain.from_iterable(map(Records.cut, blocks)):
             yield first, records
             first += len(records.sequences)
 
@@ -192,9 +193,8 @@ class _Work:
             cut = sum(not near.complete for near in found)
         rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
         of_pairs = _pairs_of(rows, tables, first) if self.tabled else None
-        drawings = []
-        if asked.drawings:
-            drawings = [_drawings(row, table, settings) for row, table in zip(rows, tables, strict=True)]
+        drawn = zip(rows, tables, strict=True) if asked.drawings else ()
+        drawings = [_drawings(row, table, settings) for row, table in drawn]
         return _Block(records.bytes_read, rows, of_pairs, drawings, cut)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -30,8 +31,8 @@ from plait.types import Tabular
 
 T = TypeVar("T")
 
-#: Sequences of a stretch that a thread has to itself, at least, and most bases of each.
-_STRETCH, _SHORT = 128, 160
+#: Short sequences of a stretch that a thread has to itself, at least.
+_STRETCH: Final = 128
 #: The longest sequence that can be folded.
 LONGEST: Final = 32_000
 #: Bases from which sums are scaled, so that they fit.
@@ -270,7 +271,7 @@ def _in_stretches(
     run: Callable[[Sequence[str], int, Target], list[T]],
 ) -> list[T]:
     """Results of all sequences; of many short ones threads have stretches, and share what Python does."""
-    short = type(target) is CpuTarget and max(map(len, sequences), default=0) <= _SHORT
+    short = type(target) is CpuTarget and max(map(len, sequences), default=0) <= launches.SHORT
     parts = stretches(target.threads if short and not restraints else 1, len(sequences), _STRETCH)
     mine = CpuTarget(1) if len(parts) > 1 else target
     found = over_threads(target.threads, parts, lambda part: run(sequences[slice(*part)], part[0], mine))
@@ -525,19 +526,16 @@ def sum_molecules(
         for (score, _), one in zip(best, molecules, strict=True)
     ]
     found: dict[int, launches.Summed] = {}
-
-    def run(numbers: list[int], target: Target) -> list[tuple[int, launches.Summed]]:
-        return list(_sums(molecules, numbers, settings, wanted, target, scales[numbers[0]]))
-
+    run = partial(_sums, molecules, settings, wanted)
     # Long sequences have many scales: several threads take one sequence each, others all of a scale.
     each = type(target) is CpuTarget and target.threads > 1
     for scale in sorted({0.0} & {*scales} if each else {*scales} - {math.inf}):
-        found.update(run([k for k, mine in enumerate(scales) if mine == scale], target))
+        found.update(run([k for k, mine in enumerate(scales) if mine == scale], scale, target))
     alone = [[k] for k, scale in enumerate(scales) if each and scale not in (0.0, math.inf)]
-    for one_by_one in over_threads(target.threads, alone, lambda numbers: run(numbers, CpuTarget(1))):
-        found.update(one_by_one)
-    unfit = [k for k in range(len(molecules)) if k not in found or not _fits(found[k])]
-    found.update(_sums(molecules, unfit, settings, wanted, target, None))
+    for one in over_threads(target.threads, alone, lambda k: list(run(k, scales[k[0]], CpuTarget(1)))):
+        found.update(one)
+    fit = (k for k, one in found.items() if math.isfinite(one.logarithm + one.probabilities.sum()))
+    found.update(run(sorted({*range(len(molecules))} - {*fit}), None, target))
     ensembles = []
     for k, (score, structure) in enumerate(best):
         logarithm, pairs, probabilities, drawn = found[k]
@@ -548,10 +546,6 @@ def sum_molecules(
     return ensembles
 
 
-def _fits(summed: launches.Summed) -> bool:
-    return math.isfinite(summed.logarithm) and bool(np.isfinite(summed.probabilities).all())
-
-
 def _scale(logarithm: float, bases: int) -> float:
     """Logarithms to take off for every base."""
     return round(1.07 * logarithm / bases / _SCALE_STEP) * _SCALE_STEP if bases > _SCALED else 0.0
@@ -559,11 +553,11 @@ def _scale(logarithm: float, bases: int) -> float:
 
 def _sums(
     molecules: Sequence[Molecule],
-    numbers: list[int],
     settings: FoldSettings,
     wanted: EnsembleRequest,
-    target: Target,
+    numbers: list[int],
     scale: float | None,
+    target: Target,
 ) -> Iterator[tuple[int, launches.Summed]]:
     """Sums of some sequences by their numbers, in logarithms if there is no scale."""
     if not numbers:

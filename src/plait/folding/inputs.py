@@ -25,6 +25,8 @@ from plait.formats.fasta import first_text, read_fasta, sequence_file_kind, show
 _Path = str | os.PathLike[str]
 #: Bases of a block, and of one for GPUs, which work on thousands of sequences at a time.
 _BLOCK_BASES, GPU_BLOCK_BASES = 1 << 13, 1 << 20
+#: Of longer sequences a block has fewer, so that no thread is left with many: squares of their bases.
+_BLOCK_SQUARES: Final = 1 << 20
 _EXPECTED: Final = "FASTA, or a sequence a line; plain, gzip or zstd"
 _REACTIVITIES: Final = "lines of a base and its reactivity"
 _PIECE: Final = 1 << 20
@@ -116,6 +118,14 @@ class Records(NamedTuple):
         """The first word of a header."""
         return None if self.names is None else self.names[k].split()[0]
 
+    def cut(self) -> Iterator[Records]:
+        """The same in parts that take about as long as a block of short sequences."""
+        step = max(1, _BLOCK_SQUARES // max(1, *map(len, self.sequences)) ** 2)
+        for at in range(0, len(self.sequences), step):
+            part = slice(at, at + step)
+            names, given = self.names and self.names[part], self.constraints and self.constraints[part]
+            yield Records(names, self.sequences[part], self.lines[part], self.bytes_read, given)
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -170,12 +180,14 @@ class Inputs:
     def molecule(self, records: Records, k: int, settings: FoldSettings) -> Molecule:
         """A sequence with what is known of it; FormatError if there is something wrong."""
         given = records.constraints[k] if records.constraints is not None else None
-        of = "" if records.names is None else f" of {records.name(k)}"
         try:
             codes = codes_checked(records.sequences[k], k + 1)
+            if given is None and self.shape is None:
+                return molecule_of(codes, None, settings)
             known = Restraints(given.text if given else None, self.reactivities_of(records.name(k), codes))
             return molecule_of(codes, known, settings)
         except InvalidInput as wrong:
+            of = "" if records.names is None else f" of {records.name(k)}"
             raise self.unfit(records, k, f"{wrong.found}{of}", wrong.expected, wrong.what) from None
 
     def reactivities_of(self, name: str | None, codes: NDArray[np.int8]) -> NDArray[np.float64] | None:

@@ -27,9 +27,7 @@ class PairTable(NamedTuple):
 
     def paired(self) -> NDArray[np.float64]:
         """Probabilities that a base pairs with one behind it, and with one before it. Shape (2, n)."""
-        first, last = self.pairs.T
-        found = [np.bincount(side, self.probabilities, self.bases) for side in (first, last)]
-        return np.array(found, np.float64)
+        return np.array([np.bincount(side, self.probabilities, self.bases) for side in self.pairs.T])
 
 
 def brackets(structures: Sequence[NDArray[Any]]) -> list[str]:
@@ -95,31 +93,43 @@ class Described(NamedTuple):
 
 def described(tables: Sequence[PairTable]) -> Described:
     """What some tables of pairs say."""
-    sizes, counts = [one.bases for one in tables], [len(one.pairs) for one in tables]
-    first = np.cumsum([0, *sizes])
+    sizes = [one.bases for one in tables]
+    first = np.cumsum([0, *sizes], dtype=np.int64)
+    ends = np.cumsum([0, *(len(one.pairs) for one in tables)], dtype=np.int64)
     pairs = np.concatenate([np.empty((0, 2), np.int32), *(one.pairs for one in tables)])
-    # Rounding can make a certain pair more than that, and distances less than none.
-    share = np.minimum(np.concatenate([np.empty(0), *(one.probabilities for one in tables)]), 1)
-    places = pairs + np.repeat(first[:-1], counts)[:, None]
-    likely = share > 0.5
-    partners = np.full(first[-1], -1, np.int32)
-    for side in (0, 1):
-        partners[places[likely, side]] = pairs[likely, 1 - side]
-    apart, uncertain = np.where(likely, 1 - share, share), share * (1 - share)
-    ends = [slice(end - count, end) for count, end in zip(counts, accumulate(counts), strict=True)]
-    return Described(
-        _texts(_marks(*PairTable(int(first[-1]), places, share).paired()), sizes),
-        [float(2 * uncertain[mine].sum()) for mine in ends],
-        np.split(partners, first[1:-1])[: len(tables)],
-        [float(apart[mine].sum()) for mine in ends],
-    )
+    shares = np.concatenate([np.empty(0), *(one.probabilities for one in tables)])
+    found = np.zeros((2, first[-1])), np.full(first[-1], -1, np.int32), np.zeros((2, len(tables)))
+    describe_kernel(pairs, shares, first, ends, *found)
+    paired, partners, apart = found
+    centroids = np.split(partners, first[1:-1])[: len(tables)]
+    return Described(_texts(_marks(*paired), sizes), apart[0].tolist(), centroids, apart[1].tolist())
+
+
+@kernel
+def describe_kernel(
+    pairs: Any, shares: Any, first: Any, ends: Any, paired: Any, partners: Any, apart: Any
+) -> None:
+    """How often bases pair with one behind and one before; centroids, diversities, and distances.
+
+    Bases of the k-th table are ``first[k]`` to ``first[k + 1]``, its pairs ``ends[k]`` to ``ends[k + 1]``.
+    """
+    for k in range(ends.size - 1):
+        for x in range(ends[k], ends[k + 1]):
+            # Rounding can make a certain pair more than that, and distances less than none.
+            share = min(shares[x], 1.0)
+            i, j = first[k] + pairs[x, 0], first[k] + pairs[x, 1]
+            paired[0, i] += share
+            paired[1, j] += share
+            apart[0, k] += 2 * share * (1 - share)
+            apart[1, k] += min(share, 1 - share)
+            if share > 0.5:
+                partners[i], partners[j] = pairs[x, 1], pairs[x, 0]
 
 
 def _marks(behind: NDArray[np.float64], before: NDArray[np.float64]) -> NDArray[np.uint8]:
     """What bases mostly do, of probabilities to pair with one behind and with one before."""
     paired = behind + before
-    with np.errstate(invalid="ignore"):
-        share = np.where(paired > 0, behind / paired, 0)
+    share = behind / np.maximum(paired, 1e-300)
     marks = np.select(
         [
             1 - paired > 0.667,
@@ -150,9 +160,8 @@ def most_expected_accuracy(table: PairTable, gamma: float = 1.0) -> tuple[NDArra
     best = np.zeros((n + 2, n + 2))
     partners = np.full(n, -1, np.int32)
     left = np.empty((2, n + 2), np.int64)
-    accuracy_kernel(
-        np.ascontiguousarray(pairs[order, 1]), gain[order], starts, unpaired, best, left, partners
-    )
+    last = np.ascontiguousarray(pairs[order, 1])
+    accuracy_kernel(last, gain[order], starts, unpaired, best, left, partners)
     return partners, float(best[0, n])
 
 

@@ -35,11 +35,10 @@ from plait.formats.datasets import (
 )
 from plait.formats.places import stamp_of, status_of
 from plait.formats.rearrangements import RowRange
-from plait.run.executor import Executor
+from plait.run.executor import Executor, Progress
 from plait.run.rows import (
     FinishedRun,
     Kept,
-    Progress,
     RowRun,
     RowWork,
     S,

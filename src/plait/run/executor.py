@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 from plait.errors import InvalidInput
@@ -18,6 +19,15 @@ HELD_BYTES: Final = 256 << 20
 
 B = TypeVar("B")
 R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is: rows, or reads, that are done, and bytes of the inputs that have been read."""
+
+    rows: int
+    bytes_read: int
+    total_bytes: int
 
 
 class Executor(Protocol):

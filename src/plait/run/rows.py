@@ -23,7 +23,7 @@ from plait.formats.datasets import beside, is_dataset
 from plait.formats.rearrangements import RearrangementReader, RowRange
 from plait.formats.row_groups import EncodedRows
 from plait.formats.tables import ONE_FILE, PartSettings, ReadyRows, TableWriter, check_one_file, open_table
-from plait.run.executor import Executor
+from plait.run.executor import Executor, Progress
 from plait.settings import package_digest
 
 U = TypeVar("U")
@@ -158,15 +158,6 @@ def _from_elsewhere(
             digest = kept.digest(here)
             known = kept.of(index, here, digest, kept.named(index, part))
             yield part, kept.keep(index, work(here), digest) if known is None else known, digest
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run is: rows, or reads, that are done, and bytes of the inputs that have been read."""
-
-    rows: int
-    bytes_read: int
-    total_bytes: int
 
 
 class RunningSums:

@@ -20,11 +20,10 @@ from plait.errors import InvalidInput
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.rearrangements import MOST_BYTES, open_rearrangements
 from plait.formats.tables import ONE_FILE, PartSettings
-from plait.run.executor import Executor, LocalExecutor
+from plait.run.executor import Executor, LocalExecutor, Progress
 from plait.run.rows import (
     AddedColumns,
     FinishedRun,
-    Progress,
     RowRun,
     RowWork,
     asked_where_done,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from itertools import chain, cycle, pairwise
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -112,7 +112,7 @@ def _in_pieces(
 
     `run` gives an empty list when a piece is under way, and then the results.
     """
-    sizes = np.fromiter(map(len, map(attrgetter("codes"), batch.strands)), np.int64, len(batch.strands))
+    sizes = np.fromiter(map(len, map(itemgetter(0), batch.strands)), np.int64, len(batch.strands))
     order = np.argsort(sizes, kind="stable")
     needs = tables * batch.algebra.zero.itemsize * (sizes[order] + 1) ** 2
     few, pieces, first = np.count_nonzero(sizes > _LONG) <= _FEW, [], 0
@@ -120,11 +120,12 @@ def _in_pieces(
     blocks, most = facts.multiprocessors * _BLOCKS, min(_PIECE_BYTES, facts.memory // _SHARE)
     while first < sizes.size:
         # The last one of a piece needs most, and all of them are given as much.
-        together = needs[first:] * np.arange(1, sizes.size - first + 1)
-        # Nothing goes on while the first one is laid out.
-        end = first + max(1, int(np.searchsorted(together, most if first else most >> 2, "right")))
+        left = sizes.size - first
+        less, many = np.searchsorted(needs[first:] * np.arange(1, left + 1), (most >> 2, most), "right")
+        # Nothing goes on while the first one is laid out, and while the last one is taken apart.
+        end = first + max(1, min(many, left - less if left > 2 * less else left) if first else less)
         # No block has a sequence more than others.
-        end -= (end - first) % blocks if end - first > blocks else 0
+        end -= (end - first) % blocks if blocks < end - first < left else 0
         if few:
             edge = int(np.searchsorted(sizes[order], _LONG, "right"))
             end = first + 1 if first >= edge else min(end, edge)

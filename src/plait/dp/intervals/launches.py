@@ -8,10 +8,11 @@ from __future__ import annotations
 import functools
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -27,7 +28,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 #: Sequences of up to so many bases are worked on in lanes, one in each: of more, tables leave the cache.
-_SHORT: Final = 160
+SHORT: Final = 160
 #: What each thread has for these, from one call to the next.
 _HELD: Final = threading.local()
 #: Cells that are worth the start of a GPU which was not asked for by name.
@@ -81,47 +82,38 @@ class Strand(NamedTuple):
     paired: NDArray[Any] | None = None
 
 
-def beside_letters(sequences: Sequence[Strand]) -> list[tuple[int, Strand]]:
-    """Numbers of sequences of which more than their letters is known, and these."""
-    found = enumerate(sequences)
-    return [(g, s) for g, s in found if not s.partners is s.stacked is s.paired is None]
-
-
 def strands_of(sequences: Sequence[Strand], group: int, one: Any, *, apart: bool = False) -> Strands:
     """Lay out up to `group` sequences side by side, or each by itself (`apart`); `one` weighs nothing.
 
     A sequence by itself begins where `longest` bases of each before it end.
     """
-    sizes = [strand.codes.size for strand in sequences]
-    longest = max(sizes, default=0)
+    letters, *beside = (list(map(itemgetter(field), sequences)) for field in range(4))
+    longest = max(map(len, letters), default=0)
     # A small loop around is looked for up to three bases behind the last.
     size = longest + 4
-    told = beside_letters(sequences)
 
-    def laid_out(field: int, count: int, nothing: Any) -> NDArray[Any]:
-        known: list[tuple[int, Any]] = [(g, one[field]) for g, one in told if one[field] is not None]
+    def laid_out(told: Sequence[Any], count: int, nothing: Any) -> NDArray[Any]:
+        known = [(g, values) for g, values in enumerate(told) if values is not None]
         table = filled((count, group, size if known else 0), nothing)
         for g, values in known:
             table[:, g, : values.shape[-1]] = values
         return (table if apart else table.swapaxes(1, 2)).reshape(count, -1)
 
-    codes = np.full((1, group * size), BEYOND, np.int8)
-    if apart:
-        inside = np.arange(size - 1) < np.array(sizes)[:, None]
-        letters = b"".join([strand.codes for strand in sequences])  # type: ignore[misc]  # arrays are buffers
-        codes.reshape(group, size)[:, 1:][inside] = np.frombuffer(letters, np.int8)
-    else:
-        lay_codes(codes, sequences, group)
+    codes = np.empty((1, group * size), np.int8)
+    lay_codes(codes.reshape(group, size) if apart else codes.reshape(size, group).T, letters)
     anything = np.array([[[0]], [[longest]]], np.int32)
-    known = laid_out(1, 2, anything), laid_out(2, 1, one), laid_out(3, 2, one)
+    known = laid_out(beside[0], 2, anything), laid_out(beside[1], 1, one), laid_out(beside[2], 2, one)
     return Strands(codes, *known, 1 if apart else group, size if apart else longest)
 
 
-def lay_codes(codes: NDArray[np.int8], sequences: Sequence[Strand], group: int) -> None:
-    """Write letters of sequences as those of `Strands`, so many side by side."""
-    codes[...] = BEYOND
-    for row, one in zip(codes.reshape(-1, group).T, sequences, strict=False):
-        row[1 : 1 + one.codes.size] = one.codes
+def lay_codes(places: NDArray[np.int8], letters: Iterable[NDArray[np.int8]]) -> None:
+    """Write letters of sequences, each into a row of `places`, as those of `Strands`."""
+    places[...], end = BEYOND, 0
+    for bases, run in groupby(letters, len):
+        some = list(run)
+        first, end = end, end + len(some)
+        text = np.frombuffer(b"".join(some), np.int8)  # type: ignore[arg-type]  # arrays are buffers
+        places[first:end, 1 : 1 + bases] = text.reshape(len(some), bases)
 
 
 def filled(shape: tuple[int, ...], value: Any) -> NDArray[Any]:
@@ -296,13 +288,13 @@ def _in_groups(
     `run` is told how many sequences there are side by side, and how many threads it may have.
     """
     order = sorted(range(len(strands)), key=lambda k: strands[k].codes.size)
-    short = [k for k in order if strands[k].codes.size <= _SHORT] if width > 1 else []
+    short = [k for k in order if strands[k].codes.size <= SHORT] if width > 1 else []
     work = [short[at : at + width] for at in range(0, len(short), width)]
     work += [[k] for k in order[len(short) :]]
     longer = threading.local()
 
     def one(numbers: list[int]) -> list[R]:
-        held = _HELD if strands[numbers[-1]].codes.size <= _SHORT else longer
+        held = _HELD if strands[numbers[-1]].codes.size <= SHORT else longer
         # Values of one size have a room: sums that follow best structures leave theirs as they were.
         room = vars(held).setdefault(f"{width} lanes", Room())
         return run(room, numbers, width if len(numbers) > 1 else 1, max(1, threads // len(work)))
@@ -332,7 +324,7 @@ def _fold(compiled: bool, batch: FoldBatch, target: Target) -> list[Best]:
         sweep, more, call = room.again(_same(fold, batch, mine, longest, group), laid_out)
         lengths, *_, signs = more
         lengths[: len(sizes)], lengths[len(sizes) :] = sizes, 0
-        lay_codes(sweep.strands.codes, mine, group)
+        lay_codes(sweep.strands.codes.reshape(-1, group).T, map(itemgetter(0), mine))
         with _followed(sweep.kept.exterior, group, alg.zero):
             parts = min(max(min(threads, longest // _PART), longest // _CACHED), _MOST_PARTS)
             if group == 1 and parts > 1:
@@ -353,7 +345,7 @@ def _no_way_back(zero: Any) -> tuple[NDArray[Any], ...]:
 
 def _same(kernel: Any, batch: Any, strands: Sequence[Strand], longest: int, group: int) -> Any:
     """What is the same where arguments laid out serve again, if they may at all."""
-    if longest > _SHORT or beside_letters(strands):
+    if longest > SHORT or not all(s.partners is s.stacked is s.paired is None for s in strands):
         return None
     # What has been laid out holds both, so that no other has their numbers.
     return kernel, id(batch.loops), id(batch.rule), longest, group
@@ -391,6 +383,7 @@ def _sum(compiled: bool, batch: EnsembleBatch, target: Target) -> list[Summed]:
     _, fill, derivatives, list_pairs, draw, _ = _entries(compiled)
     lanes, alg = host_lanes(64) if compiled and not batch.logarithms else lanes_of(1), batch.algebra
 
+    @np.errstate(divide="ignore", over="ignore")
     def run(room: Room, numbers: list[int], group: int, threads: int) -> list[Summed]:
         mine = [batch.strands[k] for k in numbers]
         longest = max(strand.codes.size for strand in mine)
@@ -406,7 +399,7 @@ def _sum(compiled: bool, batch: EnsembleBatch, target: Target) -> list[Summed]:
 
         key = _same((fill, batch.probabilities), batch, mine, longest, group)
         sweep, call, derive, listing = room.again(key, laid_out)
-        lay_codes(sweep.strands.codes, mine, group)
+        lay_codes(sweep.strands.codes.reshape(-1, group).T, map(itemgetter(0), mine))
         with _followed(sweep.kept.exterior, group, alg.zero):
             call()
         sums = sweep.kept.exterior[0, :group]
@@ -414,13 +407,11 @@ def _sum(compiled: bool, batch: EnsembleBatch, target: Target) -> list[Summed]:
         if batch.probabilities:
             for table in sweep.outside:
                 table[...] = alg.zero
-            with np.errstate(divide="ignore"):
-                sweep.outside.exterior[0, :group] = -sums if batch.logarithms else 1 / sums
+            sweep.outside.exterior[0, :group] = -sums if batch.logarithms else 1 / sums
             with _followed(sweep.outside.exterior, group, alg.zero):
                 derive()
             tables = listing()
-        with np.errstate(divide="ignore"):
-            logarithms = (sums if batch.logarithms else np.log(sums)).tolist()
+        logarithms = (sums if batch.logarithms else np.log(sums)).tolist()
         found = []
         for g, k in enumerate(numbers):
             size = batch.strands[k].codes.size
@@ -454,8 +445,7 @@ def _listing(
             return _listing(list_pairs, room, sweep, count, logarithms)()
         found, shares = pairs[:count].copy(), values[:count].copy()
         if logarithms:
-            with np.errstate(over="ignore"):
-                np.exp(shares, out=shares)
+            np.exp(shares, out=shares)
         return [(found[a:b], shares[a:b]) for a, b in pairwise([0, *ends.tolist()])]
 
     return tables

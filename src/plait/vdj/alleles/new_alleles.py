@@ -24,7 +24,7 @@ from plait.errors import InvalidInput
 from plait.formats.atomic import check_not_input
 from plait.formats.rearrangements import open_rearrangements
 from plait.formats.tables import open_table
-from plait.run.rows import Progress
+from plait.run.executor import Progress
 from plait.types import Tabular
 from plait.vdj.alleles.evidence import MOST_CLONOTYPES, AlleleEvidence
 from plait.vdj.alleles.sites import (

@@ -20,8 +20,7 @@ import pyarrow.parquet as arrow_parquet
 
 from plait.alphabets import translate
 from plait.formats.atomic import AtomicFile, output_errors
-from plait.run.executor import Executor
-from plait.run.rows import Progress
+from plait.run.executor import Executor, Progress
 from plait.vdj.calls import ClonotypeKey
 from plait.vdj.convergence.claims import answer, number, percent, whole
 from plait.vdj.convergence.settings import StudySettings

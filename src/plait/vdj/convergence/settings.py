@@ -31,8 +31,7 @@ from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.parquet import PARTITION
 from plait.formats.rearrangements import open_rearrangements
 from plait.formats.sheets import Sample, sample_name
-from plait.run.executor import Executor
-from plait.run.rows import Progress
+from plait.run.executor import Executor, Progress
 from plait.vdj.count_files import CountPlan, CountSummary, count_files, plan_on
 from plait.vdj.counting import PathCounter
 from plait.vdj.germline import GermlineSet

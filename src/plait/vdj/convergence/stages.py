@@ -32,8 +32,8 @@ from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, ou
 from plait.formats.checkpoints import Checkpoint, KeptSteps, digest_of
 from plait.formats.compression import content_digest
 from plait.formats.sorted_runs import deal_rows, dealt_rows, row_hash
-from plait.run.executor import Executor, LocalExecutor
-from plait.run.rows import Progress, RunningSums
+from plait.run.executor import Executor, LocalExecutor, Progress
+from plait.run.rows import RunningSums
 from plait.settings import package_digest
 from plait.stats.design_file import DesignWriter
 from plait.vdj.calls import CLONOTYPE, first_genes, named_rows, text_of, whole_numbers

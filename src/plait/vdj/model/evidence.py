@@ -22,8 +22,7 @@ from plait.formats.compression import content_digest
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.rearrangements import reblock
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, row_hash, run_starts, whole_runs
-from plait.run.executor import Executor
-from plait.run.rows import Progress
+from plait.run.executor import Executor, Progress
 from plait.types import Closing
 from plait.vdj.calls import MEANINGS, STATUS_MEANINGS, STATUSES, text_of, whole_numbers
 from plait.vdj.model.expectations import PIECE

@@ -22,8 +22,8 @@ from plait.dp.chain.launches import WEIGHTS, WeighBatch
 from plait.errors import FormatError, InvalidInput
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.tables import ONE_FILE, PartSettings
-from plait.run.executor import Executor, LocalExecutor
-from plait.run.rows import FinishedRun, Progress, RowRun, RowWork, asked_where_done, run_rows
+from plait.run.executor import Executor, LocalExecutor, Progress
+from plait.run.rows import FinishedRun, RowRun, RowWork, asked_where_done, run_rows
 from plait.types import Provenance, Tabular
 from plait.vdj.airr import RearrangementRows
 from plait.vdj.calls import (

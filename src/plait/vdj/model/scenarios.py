@@ -29,8 +29,8 @@ from plait.dp.chain.graphs import taken
 from plait.errors import InvalidInput
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.tables import ONE_FILE, PartSettings
-from plait.run.executor import Executor, LocalExecutor
-from plait.run.rows import FinishedRun, Progress, RowRun, RowWork, run_rows
+from plait.run.executor import Executor, LocalExecutor, Progress
+from plait.run.rows import FinishedRun, RowRun, RowWork, run_rows
 from plait.vdj.calls import RowTotals, as_column
 from plait.vdj.model.junctions import (
     EncodedTexts,

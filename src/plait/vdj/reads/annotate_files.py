@@ -30,8 +30,8 @@ from plait.formats.reads import ReadFiles, ReadItem, open_reads
 from plait.formats.sheets import SampleSheet
 from plait.formats.tables import ONE_FILE, PartSettings, TableWriter, open_table
 from plait.run.datasets import WorkedPart, open_dataset
-from plait.run.executor import Executor, LocalExecutor
-from plait.run.rows import Kept, Progress, Remade, asked_where_done, kept_results
+from plait.run.executor import Executor, LocalExecutor, Progress
+from plait.run.rows import Kept, Remade, asked_where_done, kept_results
 from plait.settings import package_digest
 from plait.vdj.germline import GermlineSet
 from plait.vdj.reads.annotator import ReadAnnotator, ReadSummary

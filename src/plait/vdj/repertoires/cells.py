@@ -20,7 +20,7 @@ from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.rearrangements import RearrangementReader
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, whole_runs
 from plait.formats.tables import open_table
-from plait.run.rows import Progress
+from plait.run.executor import Progress
 from plait.vdj.airr import LOCI, loci, productive, translations
 from plait.vdj.calls import first_genes, named_rows, text_of, whole_numbers
 from plait.vdj.reads.columns import booleans, owners

@@ -30,8 +30,7 @@ from plait.formats.layouts import AUTO, ConvertedFile, LayoutChoice, TableInput,
 from plait.formats.rearrangements import RearrangementReader, reblock, roles_of
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, whole_runs
 from plait.formats.tables import open_table, table_suffix
-from plait.run.executor import Executor, LocalExecutor
-from plait.run.rows import Progress
+from plait.run.executor import Executor, LocalExecutor, Progress
 from plait.types import Tabular
 from plait.vdj.calls import STATUSES, ClonotypeKey
 from plait.vdj.repertoires.expected import (
