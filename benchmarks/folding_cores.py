@@ -1,7 +1,10 @@
 """Folding with two threads beside one, and beside two processes that have half of the sequences each.
 
-``taskset -c 2,4 python benchmarks/folding_cores.py [TURNS]`` on two processors that nothing else uses: what
-two processes gain is what the processors give. Seconds of the clock, the least of some turns.
+``taskset -c 2,4 python benchmarks/folding_cores.py [TURNS]`` on two processors that nothing else uses; of
+more than two those are taken on which two processes gain most, as some are threads of one core. What two
+processes gain is what the processors give. Seconds of the clock, the least of some turns. "busy": how many
+processors two threads kept busy; "dearer": their seconds of processor beside those of one thread, which is
+what the machine takes where both work.
 """
 
 from __future__ import annotations
@@ -31,11 +34,11 @@ WORK: list[tuple[str, int, int, Callable[[list[str], int], Any]]] = [
 ]
 
 
-def seconds(run: Callable[[], Any]) -> float:
-    """Of the clock."""
-    begun = time.perf_counter()
+def seconds(run: Callable[[], Any]) -> tuple[float, float]:
+    """Of the clock, and of this process's threads."""
+    begun, used = time.perf_counter(), time.process_time()
     run()
-    return time.perf_counter() - begun
+    return time.perf_counter() - begun, time.process_time() - used
 
 
 def in_processes(run: Callable[[list[str], int], Any], given: list[str]) -> None:
@@ -52,11 +55,33 @@ def in_processes(run: Callable[[list[str], int], Any], given: list[str]) -> None
             raise RuntimeError("a process failed")
 
 
+def best_pair() -> set[int]:
+    """Two processors on which two processes gain most beside one."""
+    everything = sorted(os.sched_getaffinity(0))
+    if len(everything) <= 2:
+        return set(everything)
+    (_, count, bases, run), gains = WORK[1], {}
+    given = sequences(count, bases)
+    run(given, 1)
+    for step in (1, 2, len(everything) // 2):
+        for first in range(0, len(everything) - step, max(1, len(everything) // 4)):
+            pair = everything[first], everything[first + step]
+            os.sched_setaffinity(0, pair)
+            one, both = (
+                min(seconds(work)[0] for _ in range(3))
+                for work in (partial(run, given, 1), partial(in_processes, run, given))
+            )
+            gains[pair] = one / both
+    print("two processes beside one:", ", ".join(f"{a},{b} {gain:.2f}" for (a, b), gain in gains.items()))
+    return set(max(gains, key=lambda pair: gains[pair]))
+
+
 def main() -> None:
     """Print a line for each kind of work."""
     turns = int(sys.argv[1]) if len(sys.argv) > 1 else 4
+    os.sched_setaffinity(0, best_pair())
     print(f"{processor_name()}, processors {sorted(os.sched_getaffinity(0))}")
-    print(f"{'work':<26} {'one thread':>12} {'two':>12} {'processes':>12} {'gains':>9}")
+    print(f"{'work':<26} {'one thread':>12} {'two':>12} {'processes':>12} {'gains':>9} {'busy':>6} dearer")
     for name, count, bases, run in WORK:
         given = sequences(count, bases)
         answers = [run(given, threads) for threads in (1, 2)]
@@ -67,13 +92,15 @@ def main() -> None:
         ways["two"] = partial(run, given, 2)
         if count > 1:
             ways["processes"] = partial(in_processes, run, given)
-        least = dict.fromkeys(ways, float("inf"))
+        least = dict.fromkeys(ways, (float("inf"), 0.0))
         for _ in range(turns):
             for way, call in ways.items():
                 least[way] = min(least[way], seconds(call))
-        told = " ".join(f"{1e3 * least[way]:>9.1f} ms" for way in ways)
-        gains = [f"{least['one'] / least[way]:6.2f}" for way in ("two", "processes") if way in least]
-        print(f"{name + f' {count} x {bases}':<26} {told:<38} {' '.join(gains)}", flush=True)
+        told = " ".join(f"{1e3 * least[way][0]:>9.1f} ms" for way in ways)
+        gains = " ".join(f"{least['one'][0] / least[way][0]:6.2f}" for way in list(ways)[1:])
+        (wall, used), one = least["two"], least["one"][1]
+        shares = f"{used / wall:6.2f} {used / one:6.2f}"
+        print(f"{name + f' {count} x {bases}':<26} {told:<38} {gains:<13} {shares}", flush=True)
 
 
 if __name__ == "__main__":
