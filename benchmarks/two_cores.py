@@ -5,7 +5,8 @@ Behind them the same of the seconds that a command tells, without its start-up, 
     python benchmarks/two_cores.py [REPEATS [WORDS]]
 
 Inputs are drawn with fixed seeds. All is compiled before anything counts; of each the least is told. With
-WORDS, only command lines that contain one of them, with commas between.
+WORDS, only command lines that contain one of them, with commas between. Commands of `ROWS` run again on
+inputs of four times the rows: what these take more is told of each row, without what starting takes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from commands import processor_name
@@ -44,6 +46,8 @@ COMMANDS = (
     "vdj count junctions.parquet --germline human_trb --device cpu -o {0}.parquet",
     "vdj pgen junctions.parquet --model human_TRB --device cpu --of nt -o {0}.parquet",
 )
+#: Rows of inputs that are written four times over, too.
+ROWS = {"receptors.fastq.gz": 120_000, "junctions.parquet": 400_000}
 
 
 def _write_inputs(lines: list[str]) -> None:
@@ -89,6 +93,34 @@ def _seconds(words: list[str], processors: set[int], threads: int) -> NDArray[np
     return np.array([took, float(told[1]) if told else np.nan])
 
 
+def _least(line: str, sets: list[set[int]], repeats: int) -> tuple[Any, Any, str]:
+    """Least seconds with one thread on the first processor and with two on both, and whether files agree."""
+    least, suffix = {1: np.full(2, np.inf), 2: np.full(2, np.inf)}, line.rpartition("{0}")[2]
+    for threads in list(least) * repeats:
+        took = _seconds(line.format(f"out{threads}").split(), sets[threads - 1], threads)
+        least[threads] = np.fmin(least[threads], took)
+    told = "same" if _same(Path(f"out1{suffix}"), Path(f"out2{suffix}")) else "DIFFERS"
+    return least[1], least[2], told
+
+
+def _figures(one: Any, two: Any) -> str:
+    return "   ".join(f"{a:7.2f} {b:7.2f} {a / b:7.2f}" for a, b in zip(one, two, strict=True))
+
+
+def _four_times(name: str) -> None:
+    """Write an input four times over."""
+    path = Path(name)
+    if path.suffix == ".gz":
+        Path(f"four-{name}").write_bytes(4 * path.read_bytes())
+        return
+    import pyarrow.parquet as arrow_parquet
+
+    table = arrow_parquet.read_table(path)
+    with arrow_parquet.ParquetWriter(f"four-{name}", table.schema, compression="zstd") as writer:
+        for _ in range(4):
+            writer.write_table(table, row_group_size=1 << 16)
+
+
 def _same(one: Path, two: Path) -> bool:
     if one.suffix == ".parquet":
         import pyarrow.parquet as arrow_parquet
@@ -111,7 +143,8 @@ def main() -> None:
     words = sys.argv[2].split(",") if len(sys.argv) > 2 else [""]
     everything = sorted(os.sched_getaffinity(0))
     # Neighbours may be two threads of one core, which a virtual machine does not tell.
-    processors = everything[:: len(everything) // 2]
+    processors = everything[:: max(len(everything) // 2, 1)]
+    sets = [set(processors[:1]), set(processors[:2])]
     print(f"{processor_name()}, {len(everything)} processors", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -124,15 +157,19 @@ def main() -> None:
         for line in lines:
             # What is missing is compiled before anything counts.
             _seconds(line.format("out").split(), set(everything), len(everything))
-            least = {1: np.full(2, np.inf), 2: np.full(2, np.inf)}
-            for threads in list(least) * repeats:
-                took = _seconds(line.format(f"out{threads}").split(), set(processors[:threads]), threads)
-                least[threads] = np.fmin(least[threads], took)
-            suffix = line.rpartition("{0}")[2]
-            told = "same" if _same(Path(f"out1{suffix}"), Path(f"out2{suffix}")) else "DIFFERS"
-            pairs = zip(least[1], least[2], strict=True)
-            figures = "   ".join(f"{one:7.2f} {two:7.2f} {one / two:7.2f}" for one, two in pairs)
-            print(f"{figures}  {told} plait {line}", flush=True)
+            one, two, told = _least(line, sets, repeats)
+            print(f"{_figures(one, two)}  {told} plait {line}", flush=True)
+            for name, rows in ROWS.items():
+                if name not in line:
+                    continue
+                _four_times(name)
+                more = _least(line.replace(name, f"four-{name}"), sets, repeats)
+                each = 1e6 * (np.array(more[:2])[:, 0] - [one[0], two[0]]) / (3 * rows)
+                print(
+                    f"{_figures(*more[:2])}  {more[2]}, four times as long: "
+                    f"{each[0]:.2f} and {each[1]:.2f} us a further row, {each[0] / each[1]:.2f} x",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":
