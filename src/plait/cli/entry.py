@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import logging
 import os
 import signal
@@ -72,6 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         plait itself; 130 and 143 ended by Ctrl-C and by SIGTERM.
     """
     words = with_hyphens(sys.argv[1:] if arguments is None else arguments)
+    # Each search for cycles looks at all that modules have, and other threads wait for it.
+    gc.set_threshold(50_000)
     _keep_pages()
     try:
         with _signals(), _own_warnings(), _without_pandas(), _said_of_files(), compilation_told(words):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -507,9 +507,10 @@ _NT_START, _NT_END = re.compile("(?=TG[TC])"), re.compile("(?=(?:TT[TC]|TGG)(?:G
 _AA_START, _AA_END = re.compile("(?=C)"), re.compile("(?=[FW](?:G|$))")
 _NT_CODON_FIRST, _NT_CODON_LAST = re.compile("TG[TC]"), re.compile("(?:TT[TC]|TGG)$")
 
-#: Texts by each of their beginnings.
+#: Texts by each of their beginnings; of other sets than the own one, the beginnings alone.
 Beginnings = Mapping[str, set[str]]
 Ends = tuple[Beginnings, Beginnings]
+OtherEnds = tuple[Set[str], Set[str]]
 Possible = Callable[[Sequence[str], NDArray[np.int64]], NDArray[np.bool_]]
 
 
@@ -574,23 +575,26 @@ def _beginnings(texts: Iterable[str]) -> Beginnings:
 
 
 @cache
-def _bundled_ends(name: str) -> Ends:
+def _bundled_ends(name: str) -> OtherEnds:
     found = load_germline(name)
-    return ends_of([a.cdr3_end for a in found.v], [a.cdr3_end for a in found.j])
+    v, j = {a.cdr3_end or "" for a in found.v}, {(a.cdr3_end or "")[::-1] for a in found.j}
+    # Of all sets: to make a set of texts for each beginning takes many times as long.
+    begun = [{text[:size] for text in texts for size in range(len(text) + 1)} for texts in (v, j)]
+    return begun[0], begun[1]
 
 
 _READING: Final = Lock()
 
 
 @cache
-def _others(genes: frozenset[str]) -> tuple[dict[str, Ends], Ends]:
+def _others(genes: frozenset[str]) -> tuple[dict[str, OtherEnds], OtherEnds]:
     """Bundled sets of another species or locus, those that have few of these V genes; and all their ends."""
     found = {
         name: _bundled_ends(name)
         for name in bundled_germlines()
         if 2 * len(genes & {a.gene for a in load_germline(name).v}) < max(len(genes), 1)
     }
-    v, j = (_beginnings(end for ends in found.values() for end in ends[side].get("", ())) for side in (0, 1))
+    v, j = (set[str]().union(*(ends[side] for ends in found.values())) for side in (0, 1))
     return found, (v, j)
 
 
@@ -729,12 +733,12 @@ def _some(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     return rows[np.linspace(0, rows.size - 1, _EXAMINED).astype(np.int64)]
 
 
-def _matched(text: str, ends: Ends) -> tuple[int, int]:
+def _matched(text: str, ends: Ends | OtherEnds) -> tuple[int, int]:
     """Longest match of a V end and of a J end."""
     return _furthest(text, ends[0]), _furthest(text[::-1], ends[1])
 
 
-def _furthest(text: str, ends: Beginnings) -> int:
+def _furthest(text: str, ends: Beginnings | Set[str]) -> int:
     """Longest common beginning with one of the ends; what is longer than one of them is none."""
     least, most = 0, len(text)
     while least < most:
