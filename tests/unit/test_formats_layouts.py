@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import tarfile
 import tempfile
 import zipfile
@@ -169,6 +170,17 @@ def test_adaptive_of_the_second_version(tmp_path: Path) -> None:
     assert airr(found, "junction v_call j_call duplicate_count productive") == [
         *("TGTGCCAGCAGTTTC", "TRBV28", "TRBJ2-1,TRBJ2-2", 3, True)
     ]
+
+
+def test_adaptive_of_mice(tmp_path: Path) -> None:
+    """Genes that stand alone in their family are others than in humans, which have one TRBV13."""
+    mice = load_germline("mouse_trb")
+    genes = sorted({allele.gene for segment in ("V", "J") for allele in mice.alleles(segment)})
+    numbered = [gene if "-" in gene else f"{gene}-1" for gene in genes]
+    theirs = [re.sub(r"\d+", lambda n: n[0].zfill(2), gene).replace("TR", "TCR") for gene in numbered]
+    text = adaptive(*((READ, "", "1", "In", "15", "10", name, "", "", "TCRBJ01-02") for name in theirs))
+    rows = read(tmp_path, text, layout="adaptive-mouse")
+    assert [row["v_call"] for row in rows] == genes
 
 
 @pytest.mark.parametrize(("start", "length"), [("17", "15"), ("40", "3"), ("0", "1000000000000")])

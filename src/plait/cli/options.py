@@ -211,6 +211,7 @@ LayoutOption = Literal[
     "10x",
     "bd",
     "adaptive",
+    "adaptive-mouse",
     "imgt",
 ]
 JunctionLayoutOption = Literal[LayoutOption, "lines"]

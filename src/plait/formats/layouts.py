@@ -123,7 +123,8 @@ class Layout:
 def _layouts() -> Iterator[Layout]:
     """The layouts of ``data/layouts.json``."""
     told = json.loads((resources.files("plait.formats") / "data" / "layouts.json").read_text("utf-8"))
-    for name, one in told.items():
+    for name, own in told.items():
+        one = {**told.get(own.pop("like", None), {}), **own}
         columns = {field: tuple(names) for field, names in one.pop("columns").items()}
         lists: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in one.items()}
         yield Layout(name=name, columns=columns, **lists)
@@ -491,6 +492,8 @@ _ALONE: Final = re.compile(
     r"(TRBV(?:1|2|9|13|14|15|16|17|18|19|26|27|28|30)|TRAV(?!(?:1|8|9|12|13|26|38)-)\d+"
     r"|TRAJ\d+|TRBD\d|TR[DG][VDJ]\w+|IG[HKL]J\d)-1(?=\*|$)"
 )
+#: The same of mice, whose families of TRB have one gene but for two.
+_ALONE_IN_MICE: Final = re.compile(r"(TRBV(?!1[23]-)\d+|TRBD\d)-1(?=\*|$)")
 #: V genes that alpha and delta chains share.
 _SHARED: Final = {"TRAV14": "4", "TRAV23": "6", "TRAV29": "5", "TRAV36": "7", "TRAV38-2": "8"}
 
@@ -514,8 +517,8 @@ def _imgt_names(text: str) -> str | None:
     return ",".join(_IMGT_NAME.findall(text)) or None
 
 
-def _adaptive_names(text: str) -> str | None:
-    """Names of Adaptive as IMGT's, for human genes.
+def _adaptive_names(text: str, alone: re.Pattern[str] = _ALONE) -> str | None:
+    """Names of Adaptive as IMGT's, by default for human genes; those `alone` in their family have no number.
 
     >>> (
     ...     _adaptive_names("TCRBV05-01*01"),
@@ -533,16 +536,17 @@ def _adaptive_names(text: str) -> str | None:
         family = re.match(r"\D*", first)
         for one in (first, *((family.group() if family else "") + other for other in others)):
             short = re.sub(r"(?<![1-9])0+(?=\d)", "", re.sub(r"-or(\d+)_(\d+)", r"/OR\1-\2", one))
-            short = _ALONE.sub(r"\1", short)
+            short = alone.sub(r"\1", short)
             if short in _SHARED:
                 short += f"/DV{_SHARED[short]}"
             found.append(short + star + allele)
     return ",".join(dict.fromkeys(found)).strip(",") or None
 
 
-_NAMES: Final = {
+_NAMES: Final[Mapping[str, Callable[[str], str | None]]] = {
     "airr": _plain_names,
     "plain": _plain_names,
     "imgt": _imgt_names,
     "adaptive": _adaptive_names,
+    "adaptive-mouse": partial(_adaptive_names, alone=_ALONE_IN_MICE),
 }
