@@ -22,16 +22,14 @@ from plait.random import Mrg32k3a, Mt19937, Sobol, mrg32k3a, mt19937, sobol
 from plait.random.draws import (
     Draws,
     Exponential,
-    Modular,
     Normal,
     Uniform,
     Word,
-    matrix_product,
     minus_logarithm,
     normal_quantile,
-    power,
     sample,
 )
+from plait.random.mrg32k3a import Modular, matrix_product, power
 
 GENERATORS: dict[str, Any] = {
     "mrg32k3a": lambda: Mrg32k3a(7),

@@ -126,26 +126,17 @@ class Code:
 
 @kernel
 def eliminate(rows: Any, columns: int, pivots: Any) -> None:
-    """Solve packed rows, uint64 (rows, words), for their first columns: `pivots` int64 (rows,), or -1."""
-    taken = 0
+    """Solve packed rows, uint64 (rows, words), for their first columns: `pivots` int64 (rows,), -1 before."""
     for column in range(columns):
-        word, bit = column >> 6, np.uint64(column & 63)
-        row = taken
-        while row < rows.shape[0] and not rows[row, word] >> bit & np.uint64(1):
+        word, bit, row = column >> 6, np.uint64(column & 63), 0
+        while row < rows.shape[0] and (pivots[row] >= 0 or not rows[row, word] >> bit & np.uint64(1)):
             row += 1
-        if row == rows.shape[0]:
-            continue
-        if row != taken:
-            for k in range(rows.shape[1]):
-                rows[taken, k], rows[row, k] = rows[row, k], rows[taken, k]
-        for other in range(rows.shape[0]):
-            if other != taken and rows[other, word] >> bit & np.uint64(1):
+        for other in range(rows.shape[0] if row < rows.shape[0] else 0):
+            if other != row and rows[other, word] >> bit & np.uint64(1):
                 for k in range(rows.shape[1]):
-                    rows[other, k] ^= rows[taken, k]
-        pivots[taken] = column
-        taken += 1
-        if taken == rows.shape[0]:
-            return
+                    rows[other, k] ^= rows[row, k]
+        if row < rows.shape[0]:
+            pivots[row] = column
 
 
 @kernel

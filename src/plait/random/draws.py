@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from abc import ABC, abstractmethod
-from functools import partial
 from typing import Any, Final, Literal, NamedTuple, Self, TypedDict, Unpack
 
 import numpy as np
@@ -13,7 +11,6 @@ from numpy.typing import NDArray
 
 from plait.devices.target import Problem, resolve
 from plait.errors import InvalidInput, one_of
-from plait.lang.algebras import choice, extend
 from plait.lang.compile import by_type_of, shared
 from plait.lang.lanes import minimum, product, ratio, select
 
@@ -22,36 +19,6 @@ DType = Literal["float64", "float32"]
 #: Numbers that are worth the start of a GPU which was not asked for by name.
 WORTH: Final = 1 << 30
 _BELOW_ONE: Final = {"float64": 1 - 2.0**-53, "float32": 1 - 2.0**-24}
-
-
-class Modular(NamedTuple):
-    """Residues: sums and products modulo a number. Exact on Python integers, and below 2^32 on uint64."""
-
-    zero: Any
-    one: Any
-    modulus: Any
-
-    @staticmethod
-    def choice(alg: Modular, a: Any, b: Any) -> Any:
-        return (a + b) % alg.modulus
-
-    @staticmethod
-    def extend(alg: Modular, a: Any, b: Any) -> Any:
-        return a * b % alg.modulus
-
-
-def matrix_product(alg: Any, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    """The matrix that does what `b` does and then `a`, of numbers that hold the products."""
-    return functools.reduce(partial(choice, alg), (extend(alg, a[:, k, None], b[k]) for k in range(len(b))))
-
-
-def power(alg: Any, step: NDArray[Any], times: int) -> NDArray[Any]:
-    """The matrix that does so many steps at once."""
-    found: NDArray[Any] = np.where(np.eye(len(step), dtype=bool), alg.one, alg.zero).astype(step.dtype)
-    for bit in f"{times:b}":
-        found = matrix_product(alg, found, found)
-        found = matrix_product(alg, step, found) if bit == "1" else found
-    return found
 
 
 class Unit(NamedTuple):

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import one_of
@@ -43,13 +42,9 @@ def write_numbers(
         asked["dtype"] = dtype
 
     def pieces(size: int) -> Iterator[NDArray[Any]]:
-        # One room for all of them.
-        step = min(max(size // math.prod(shape[1:]), 1), count)
-        room = np.empty((step, *shape[1:]), kind, "F")
-        for first in range(0, count, step or 1):
-            part = room if count - first >= step else None
-            size = min(step, count - first)
-            yield getattr(generator, distribution)(size, out=part, **asked)
+        step = max(size // math.prod(shape[1:]), 1)
+        for first in range(0, count, step):
+            yield getattr(generator, distribution)(min(step, count - first), **asked)
 
     if output is None:
         with TextOutput(None) as text:

@@ -7,27 +7,49 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.target import Target, over_threads, stretches
 from plait.errors import InvalidInput
+from plait.lang.algebras import choice, extend
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import greater, host_lanes, lanes_of, load, select, splat, store, width_of
-from plait.random.draws import (
-    Draws,
-    Generator,
-    Modular,
-    Residue,
-    Unit,
-    matrix_product,
-    power,
-    problem,
-    sample,
-    whole,
-)
+from plait.random.draws import Draws, Generator, Residue, Unit, problem, sample, whole
+
+
+class Modular(NamedTuple):
+    """Residues: sums and products modulo a number. Exact on Python integers, and below 2^32 on uint64."""
+
+    zero: Any
+    one: Any
+    modulus: Any
+
+    @staticmethod
+    def choice(alg: Modular, a: Any, b: Any) -> Any:
+        return (a + b) % alg.modulus
+
+    @staticmethod
+    def extend(alg: Modular, a: Any, b: Any) -> Any:
+        return a * b % alg.modulus
+
+
+def matrix_product(alg: Any, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """The matrix that does what `b` does and then `a`, of numbers that hold the products."""
+    return functools.reduce(partial(choice, alg), (extend(alg, a[:, k, None], b[k]) for k in range(len(b))))
+
+
+def power(alg: Any, step: NDArray[Any], times: int) -> NDArray[Any]:
+    """The matrix that does so many steps at once."""
+    found: NDArray[Any] = np.where(np.eye(len(step), dtype=bool), alg.one, alg.zero).astype(step.dtype)
+    for bit in f"{times:b}":
+        found = matrix_product(alg, found, found)
+        found = matrix_product(alg, step, found) if bit == "1" else found
+    return found
+
 
 FIRST, SECOND = 4294967087, 4294944443
 _FIRST, _SECOND, _WHOLE = float(FIRST), float(SECOND), 1.5 * 2**52
