@@ -76,15 +76,21 @@ class CountSummary(RowTotals):
     _rows: Counter[tuple[str, str]] = field(default_factory=Counter)
     _zeros: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def add(self, result: pa.RecordBatch, calls: Mapping[str, pa.Array]) -> None:
-        """Add a block: its result columns, and the V (``"v"``) and J calls (``"j"``) as they were given."""
+    def add(
+        self, result: pa.RecordBatch, calls: Mapping[str, pa.Array]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Add a block: its result columns, and the V (``"v"``) and J calls (``"j"``) as they were given.
+
+        Returns which rows are counted, and which of these have count 0.
+        """
         self.add_statuses(result["status"], calls)
-        counted = _counted_rows(result)
+        counted: NDArray[np.bool_] = pc.equal(result["status"], "ok").to_numpy(zero_copy_only=False)
         zero = counted & ~_above_zero(result)
         for segment, column in calls.items():
             for rows, totals in ((counted, self._rows), (zero, self._zeros)):
                 for entry in pc.value_counts(those(column, rows)).to_pylist():
                     totals[segment, first_gene(entry["values"])] += entry["counts"]
+        return counted, zero
 
     @property
     def counted(self) -> int:
@@ -217,7 +223,7 @@ class BlockCounter(RowWork[CountSummary]):
         """Statuses, zeros by gene, and what explains zeros."""
         junction, v, j = columns[:3]
         summary = CountSummary()
-        summary.add(result, {"v": v, "j": j})
+        counted, zero = summary.add(result, {"v": v, "j": j})
         if self.counter.model.name == "exhaustive":
             # A second a row is not rare.
             return summary
@@ -229,12 +235,11 @@ class BlockCounter(RowWork[CountSummary]):
             counts = counter.count(pa.array(texts, junction.type), v.take(at), j.take(at))
             return _above_zero(counter.columns.batch(counts))
 
-        counted = _counted_rows(result)
         own, wider = self.counter, self.counter.at_default_limits
         summary.causes = self._causes.causes(
             junction,
             counted,
-            counted & ~_above_zero(result),
+            zero,
             partial(possible, own),
             None if wider is None else partial(possible, wider),
         )
@@ -255,12 +260,6 @@ class BlockCounter(RowWork[CountSummary]):
             limits = [model.nu if one is None else one for one in (model.nu_vd, model.nu_dj)]
             most = sum(limits) + longest if longest else max(limits)
         return CauseFinder(ends, most, {a.gene for a in germline.v})
-
-
-def _counted_rows(result: pa.RecordBatch) -> NDArray[np.bool_]:
-    """Which rows have the status ``ok``."""
-    found: NDArray[np.bool_] = pc.equal(result["status"], "ok").to_numpy(zero_copy_only=False)
-    return found
 
 
 def _above_zero(result: pa.RecordBatch) -> NDArray[np.bool_]:
