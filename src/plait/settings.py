@@ -14,7 +14,6 @@ variable            meaning                                      default
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import sys
 from collections.abc import Iterable
@@ -99,6 +98,9 @@ def source_digest(files: Iterable[Path], *facts: str) -> str:
     *facts
         Versions and the like.
     """
+    # Loaded here, because help does without it.
+    import hashlib
+
     digest = hashlib.blake2b("\0".join(facts).encode(), digest_size=8)
     # Wherever the files are installed.
     for name, content in sorted((file.name, file.read_bytes()) for file in files):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import re
 import shlex
@@ -17,7 +18,7 @@ from cyclopts import App
 from support.examples import often
 
 from plait import __version__
-from plait.cli import main, options
+from plait.cli import main, table_options
 from plait.cli.entry import EXAMPLES, app
 from plait.errors import InvalidInput
 
@@ -83,12 +84,35 @@ def test_completion_is_written_for_every_shell(plait: Any, shell: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", often(1, [["--help"], ["--version"], ["vdj", "count", "--help"], ["vdj", "x"]])
+    "words",
+    often(1, [["--help"], ["--version"], ["search", "--help"], ["vdj", "count", "--help"], ["vdj", "x"]]),
 )
 def test_words_alone_load_neither_compiler_nor_tables(words: list[str]) -> None:
-    program = f"import sys, plait.cli; plait.cli.main({words!r}); print(*sys.modules, file=sys.stderr)"
+    loaded = _loaded(f"import plait.cli; plait.cli.main({words!r})")
+    assert {"numba", "pyarrow", "matplotlib"}.isdisjoint(loaded)
+    assert "plait.cli.table_options" not in loaded or "vdj" in words
+
+
+def test_what_tells_of_mistakes_is_loaded_when_there_is_one() -> None:
+    loaded = _loaded("import plait.vdj.reads.annotate_files, plait.align.hits, plait.vdj.model")
+    assert "pyarrow" in loaded and {"difflib", "statistics", "plait.cli"}.isdisjoint(loaded)
+
+
+def _loaded(program: str) -> set[str]:
+    """Modules that a process has loaded."""
+    program = f"import sys; {program}; print(*sys.modules, file=sys.stderr)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert {"numba", "pyarrow", "matplotlib"}.isdisjoint(found.stderr.split())
+    return set(found.stderr.split())
+
+
+def test_garbage_is_looked_for_seldom_while_a_command_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[tuple[int, int, int]] = []
+    before = gc.get_threshold()
+    monkeypatch.setattr(
+        "plait.cli.germline.bundled_germlines", lambda: found.append(gc.get_threshold()) or []
+    )
+    assert main(["germline", "list"]) == 0
+    assert found[0][0] > before[0] and gc.get_threshold() == before
 
 
 def test_version(plait: Any) -> None:
@@ -191,12 +215,12 @@ def test_options_offer_what_there_is() -> None:
     from plait.vdj.chain import Overflow
     from plait.vdj.germline import germline_set
 
-    assert get_args(options.AmbiguousOption) == calls.AMBIGUITY_POLICIES
-    assert get_args(options.ChainOption) == ("auto", *get_args(germline_set.Chain))
-    assert get_args(options.EmptyDOption) == get_args(models.EmptyD)
-    assert get_args(options.LayoutOption) == ("auto", *LAYOUTS)
-    assert get_args(options.ModelOption) == get_args(models.ModelName)
-    assert get_args(options.OverflowOption) == get_args(Overflow)
+    assert get_args(table_options.AmbiguousOption) == calls.AMBIGUITY_POLICIES
+    assert get_args(table_options.ChainOption) == ("auto", *get_args(germline_set.Chain))
+    assert get_args(table_options.EmptyDOption) == get_args(models.EmptyD)
+    assert get_args(table_options.LayoutOption) == ("auto", *LAYOUTS)
+    assert get_args(table_options.ModelOption) == get_args(models.ModelName)
+    assert get_args(table_options.OverflowOption) == get_args(Overflow)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +228,7 @@ def test_options_offer_what_there_is() -> None:
     [("0:4", (0, 1, 2, 3, 4)), ("3:3", (3,)), ("0,2,10", (0, 2, 10)), (" 1 , 2", (1, 2)), ("7", (7,))],
 )
 def test_values_of_a_sweep(text: str, values: tuple[int, ...]) -> None:
-    assert options.values_of("--sweep-pi", text) == values
+    assert table_options.values_of("--sweep-pi", text) == values
 
 
 @pytest.mark.parametrize(
@@ -212,7 +236,7 @@ def test_values_of_a_sweep(text: str, values: tuple[int, ...]) -> None:
 )
 def test_bad_values_of_a_sweep(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"--sweep-nu: found .*, expected a range such as 0:4"):
-        options.values_of("--sweep-nu", text)
+        table_options.values_of("--sweep-nu", text)
 
 
 def test_a_word_with_nul_is_refused(plait: Any) -> None:

@@ -5,7 +5,6 @@ Codes of pairs are indices into a matrix; those of packed databases are the same
 
 from __future__ import annotations
 
-import difflib
 import operator
 import os
 import re
@@ -274,6 +273,8 @@ def load_matrix(name_or_path: str | os.PathLike[str]) -> SubstitutionMatrix:
         return _bundled(name_or_path.upper())
     path = Path(name_or_path)
     if not path.exists():
+        import difflib
+
         near = difflib.get_close_matches(str(path).upper(), known, n=1, cutoff=0.7)
         raise InvalidInput(
             "matrix",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -175,6 +174,8 @@ def check_columns(
     known = tuple(columns)
     for name in names:
         if name not in known:
+            import difflib
+
             close = difflib.get_close_matches(name, known, n=1)
             raise InvalidInput(
                 "columns",

@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.options import (
-    DeviceOption,
-    Flag,
-    PartParameters,
-    RowProgress,
-    RunParameters,
-    Signed,
-    TableOutput,
-    WholeNumber,
-    say,
-)
+from plait.cli.options import DeviceOption, Flag, RowProgress, Signed, TableOutput, WholeNumber, say
+from plait.cli.table_options import PartParameters, RunParameters
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 

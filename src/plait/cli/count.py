@@ -8,19 +8,16 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.options import (
+from plait.cli.options import DeviceOption, Flag, RowProgress, TableOutput
+from plait.cli.table_options import (
     AmbiguousOption,
     ChainOption,
-    DeviceOption,
-    Flag,
     ModelParameters,
     OverflowOption,
     PartParameters,
     PathLimits,
-    RowProgress,
     RunParameters,
     SheetSource,
-    TableOutput,
     germline_named,
 )
 from plait.lang.compiling import work_time

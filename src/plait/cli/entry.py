@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import logging
 import os
 import signal
@@ -58,23 +57,15 @@ class _Stopped(KeyboardInterrupt):
         super().__init__()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line, and tell what went wrong; see `plait.cli.main`.
 
     Parameters
     ----------
     arguments
         The words after ``plait``; those of this process by default.
-
-    Returns
-    -------
-    int
-        Exit status: 0 done; 1 a checked germline set has errors; 2 a wrong request or input; 70 an error of
-        plait itself; 130 and 143 ended by Ctrl-C and by SIGTERM.
     """
     words = with_hyphens(sys.argv[1:] if arguments is None else arguments)
-    # Each search for cycles looks at all that modules have, and other threads wait for it.
-    gc.set_threshold(50_000)
     _keep_pages()
     try:
         with _signals(), _own_warnings(), _without_pandas(), _said_of_files(), compilation_told(words):

@@ -11,14 +11,13 @@ from plait.cli.options import (
     Flag,
     OptionalOutput,
     OptionalTable,
-    PartParameters,
-    RunParameters,
     Signed,
     ThreadsOption,
     WholeNumber,
     files_of,
     say,
 )
+from plait.cli.table_options import PartParameters, RunParameters
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural

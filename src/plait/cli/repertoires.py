@@ -7,7 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.options import RowProgress, SheetSource, Source, TableOutput, WholeNumber, model_named
+from plait.cli.options import RowProgress, TableOutput, WholeNumber
+from plait.cli.table_options import SheetSource, Source, model_named
 from plait.errors import InvalidInput
 
 

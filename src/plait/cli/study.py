@@ -8,22 +8,15 @@ from typing import TYPE_CHECKING, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.options import (
-    MODEL,
+from plait.cli.options import MODEL, Bar, DeviceOption, Flag, OptionalOutput, OutputOption, WholeNumber, say
+from plait.cli.table_options import (
     AmbiguousOption,
-    Bar,
     ChainOption,
-    DeviceOption,
-    Flag,
-    OptionalOutput,
-    OutputOption,
     RunParameters,
     Source,
     StudiedModel,
-    WholeNumber,
     germline_named,
     model_named,
-    say,
 )
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time

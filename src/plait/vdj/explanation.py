@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -452,6 +451,8 @@ def _allele(germline: GermlineSet, segment: Literal["V", "J"], call: str) -> All
         names = dict.fromkeys(
             name for allele in germline.alleles(segment) for name in (allele.gene, allele.name)
         )
+        import difflib
+
         close = difflib.get_close_matches(call.strip().upper(), names, n=_CLOSEST, cutoff=0.5)
         raise InvalidInput(
             what,

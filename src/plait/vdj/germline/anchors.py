@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median_low
 from typing import Any, Final, Literal, NamedTuple
 
 from plait.alphabets import reverse_complement, translate
@@ -414,7 +413,8 @@ def anchor_findings(allele: Allele) -> Iterator[Finding]:
 
 
 def _length_findings(germline: GermlineSet) -> Iterator[Finding]:
-    usual = median_low([len(a.sequence) for a in germline.v]) if germline.v else 0
+    lengths = sorted(len(a.sequence) for a in germline.v)
+    usual = lengths[(len(lengths) - 1) // 2] if lengths else 0
     for allele in germline.alleles():
         end = allele.cdr3_end
         low, high = CDR3_END_LENGTHS.get(allele.segment, (0, 0))

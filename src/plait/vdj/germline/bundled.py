@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import gzip
 import re
 from dataclasses import replace
@@ -318,6 +317,8 @@ def _from_path(path: Path, *, name: str | None, species: str, locus: str, strict
     if path.is_dir() or any(trio_candidates(path).values()):
         files = {segment.lower(): file for segment, file in find_trio(path).items()}
         return read_fasta_trio(**files, name=name, species=species, locus=locus, strict=strict)
+    import difflib
+
     known = ", ".join(bundled_germlines())
     near = difflib.get_close_matches(str(path).lower().replace("-", "_"), bundled_germlines(), n=1)
     raise InvalidInput(

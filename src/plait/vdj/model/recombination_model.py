@@ -5,7 +5,6 @@ Those are the models that plait brings, JSON files, and whether their genes have
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import os
@@ -734,6 +733,8 @@ def bundled_model(name: str) -> RecombinationModel:
         if one in like:
             paths, provenance = installed[like[one]]
             return read_igor_files(paths, like[one], provenance)
+    import difflib
+
     near = difflib.get_close_matches(wanted, like, n=1, cutoff=0.8)
     hint = f"did you mean {like[near[0]]}?" if near else "plait vdj infer makes one from rearrangements"
     if not installed and wanted.removeprefix("righor_") in _OF_RIGHOR:
