@@ -3,29 +3,26 @@
     v_t(s) = (choice of v_{t-1}(r) extended by the transition r -> s) extended by what frame t weighs in s
 
 One sweep, states in lanes, in any algebra: `SaturatingMaxPlus` of logarithms is Viterbi's, `Probability` and
-`LogSum` the forward pass, `SaturatingCount` the number of paths, `Optimal` how many are best. The backward
-pass is the same sweep over frames in reverse with transitions turned round.
+`LogSum` the forward pass. The backward pass is the same sweep over frames in reverse with transitions turned
+round. Paths are counted by matrices of the steps that are open; those that are best leave fewer of them open.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plait.devices.target import Problem, Target, interpreted, over_threads, resolve
+from plait.devices.target import Problem, Target, over_threads, resolve
 from plait.errors import InvalidInput, in_range
 from plait.lang.algebras import (
-    BIG_COUNT,
-    Count,
     LogSum,
-    Optimal,
     Probability,
-    SaturatingCount,
     SaturatingMaxPlus,
     algebra_in_lanes,
     choice,
@@ -53,13 +50,9 @@ _Floats = NDArray[np.float64]
 _HELD: Final = 64 << 20
 #: Sequences that are swept together: what one waits for is the time of the others.
 _TOGETHER: Final = 4
-_MOST: Final = np.int64((1 << 63) - 1)
 _BEST: Final = SaturatingMaxPlus(-math.inf, 0.0)
 _SUM: Final = Probability(0.0, 1.0)
 _LOG_SUM: Final = LogSum(-math.inf, 0.0)
-_NUMBER: Final = SaturatingCount(np.int64(0), np.int64(1), _MOST)
-#: Paths are counted in float64, exactly up to 2^53.
-_TIES: Final = Optimal((-math.inf, 0.0), (0.0, 1.0), _BEST, Count(0.0, 1.0))
 
 
 class Decoded(NamedTuple):
@@ -121,14 +114,6 @@ class Beating(NamedTuple):
     rows: Any
 
 
-def _pair(alg: Any, lanes: Any, rows: Any, row: Any, lane: Any) -> Any:
-    return rows[row, lane, 0], rows[row, lane, 1]
-
-
-def _put_pair(alg: Any, lanes: Any, rows: Any, row: Any, lane: Any, value: Any) -> None:
-    rows[row, lane, 0], rows[row, lane, 1] = value
-
-
 def _scale(alg: Any, values: Any, scales: Any, k: Any, t: Any) -> None:
     """Make values of a frame sum to one; keep their sum."""
     total = alg.zero
@@ -140,24 +125,15 @@ def _scale(alg: Any, values: Any, scales: Any, k: Any, t: Any) -> None:
     scales[k, t] = total
 
 
-def _by_algebra(usual: Any, kind: type, other: Any) -> Any:
-    """What all algebras do, but for one."""
-    kinds = SaturatingMaxPlus, Probability, LogSum, SaturatingCount, Count, Optimal
-    return by_type_of({**dict.fromkeys(kinds, usual), kind: other})
-
-
-_get: Final = _by_algebra(lambda alg, lanes, rows, row, lane: load(lanes, rows, row, lane), Optimal, _pair)
-_put: Final = _by_algebra(
-    lambda alg, lanes, rows, row, lane, value: store(lanes, rows, row, lane, value), Optimal, _put_pair
+_in_lanes: Final[Any] = by_type_of(
+    {
+        SaturatingMaxPlus: lambda alg, lanes: algebra_in_lanes(alg, lanes),
+        **dict.fromkeys((Probability, LogSum), lambda alg, lanes: alg),
+    }
 )
-_all_alike: Final = _by_algebra(
-    lambda alg, lanes, rows, row, lane: splat(lanes, rows[row, lane]), Optimal, _pair
+_scaled: Final[Any] = by_type_of(
+    {Probability: _scale, **dict.fromkeys((SaturatingMaxPlus, LogSum), lambda alg, rows, scales, k, t: None)}
 )
-_nothing: Final = _by_algebra(lambda alg, lanes: splat(lanes, alg.zero), Optimal, lambda alg, lanes: alg.zero)
-_in_lanes: Final = _by_algebra(
-    lambda alg, lanes: alg, SaturatingMaxPlus, lambda alg, lanes: algebra_in_lanes(alg, lanes)
-)
-_scaled: Final = _by_algebra(lambda alg, values, scales, k, t: None, Probability, _scale)
 
 
 @shared
@@ -165,19 +141,19 @@ def _reaching(algebra: Any, lanes: Any, model: Any, values: Any, k: Any, s: Any)
     """What reaches some states from all, whose values are in row k of `values`."""
     # Two chains of choices, each of which waits for itself alone.
     alg, count = _in_lanes(algebra, lanes), model.backwards.shape[0]
-    found = other = _nothing(algebra, lanes)
+    found = other = splat(lanes, algebra.zero)
     row = s // width_of(lanes) * count
     for r in range(0, count, 2):
-        value, after = _all_alike(alg, lanes, values, k, r), _all_alike(alg, lanes, values, k, r + 1)
-        found = choice(alg, found, extend(alg, value, _get(alg, lanes, model.matrix, row + r, 0)))
-        other = choice(alg, other, extend(alg, after, _get(alg, lanes, model.matrix, row + r + 1, 0)))
+        value, after = splat(lanes, values[k, r]), splat(lanes, values[k, r + 1])
+        found = choice(alg, found, extend(alg, value, load(lanes, model.matrix, row + r, 0)))
+        other = choice(alg, other, extend(alg, after, load(lanes, model.matrix, row + r + 1, 0)))
     return choice(alg, found, other)
 
 
 def _keep(ways: Any, algebra: Any, lanes: Any, model: Any, values: Any, place: Any) -> Any:
     t, k, s = place
     found = _reaching(algebra, lanes, model, values, k, s)
-    _put(algebra, lanes, ways.rows[min(t, ways.rows.shape[0] - 1)], k, s, found)
+    store(lanes, ways.rows[min(t, ways.rows.shape[0] - 1)], k, s, found)
     return found
 
 
@@ -240,11 +216,11 @@ def sweep_states(
         for s in range(0, values.shape[2], width_of(lanes)):
             for k in range(codes.shape[0]):
                 if t < counts[k]:
-                    found = _get(alg, lanes, model.begin, 0, s)
+                    found = load(lanes, model.begin, 0, s)
                     if t > 0:
                         found = _reached(ways, algebra, lanes, model, before, (t - first, k, s))
-                    found = extend(alg, found, _get(alg, lanes, model.table, codes[k, t], s))
-                    _put(alg, lanes, after, k, s, found)
+                    found = extend(alg, found, load(lanes, model.table, codes[k, t], s))
+                    store(lanes, after, k, s, found)
         for k in range(codes.shape[0]):
             if t < counts[k]:
                 _scaled(algebra, after, scales, k, t)
@@ -267,10 +243,10 @@ def trace_states(
 
 
 def laid_out(
-    algebra: Any, start: NDArray[Any], transitions: NDArray[Any], table: NDArray[Any], *, alone: bool = False
+    algebra: Any, start: _Floats, transitions: _Floats, table: _Floats, *, alone: bool = False
 ) -> tuple[Any, _Tables]:
     """Lanes for an algebra and so many states, or states that are `alone`, and a model's tables in them."""
-    states, rest, zero = len(start), start.shape[1:], np.asarray(algebra.zero, start.dtype)
+    states = len(start)
     alone = alone or not isinstance(algebra, (SaturatingMaxPlus, Probability))
     lanes = lanes_of(1 if alone else 4 if states <= 4 else 8)
     wide = states + -states % max(lanes.width, 2)
@@ -278,13 +254,12 @@ def laid_out(
     count = wide if wide == lanes.width else states + states % 2
 
     def padded(rows: NDArray[Any], count: int) -> NDArray[Any]:
-        found = np.empty((count, wide, *rest), rows.dtype)
-        found[:], found[: len(rows), :states] = zero, rows
+        found = np.full((count, wide), algebra.zero)
+        found[: len(rows), :states] = rows
         return found
 
-    groups = padded(transitions, count).reshape(count, -1, lanes.width, *rest).swapaxes(0, 1)
-    matrix = groups.reshape(-1, lanes.width, *rest)
-    backwards = padded(transitions.swapaxes(0, 1), count)
+    groups = padded(transitions, count).reshape(count, -1, lanes.width).swapaxes(0, 1)
+    matrix, backwards = groups.reshape(-1, lanes.width), padded(transitions.T, count)
     return lanes, _Tables(padded(start[None], 1), matrix, backwards, padded(table, len(table)))
 
 
@@ -297,13 +272,10 @@ def _swept(
     """
     lanes, model = laid_out(algebra, start, transitions, rows)
     frames, states = rows.shape[:2]
-    run: Any = interpreted(sweep_states) if rows.dtype == object else sweep_states
-    values, reached = (
-        np.empty_like(model.table, shape=(n, 1, *model.table.shape[1:])) for n in (2, frames if kept else 1)
-    )
+    values, reached = (np.empty((n, 1, model.table.shape[1])) for n in (2, frames if kept else 1))
     reached[:1], scales = model.begin[0], np.ones((1, frames))
     codes, counts = np.arange(frames, dtype=np.int32)[None], np.array([frames])
-    run(lanes, algebra, model, codes, counts, (0, frames), values, Reached(reached), scales)
+    sweep_states(lanes, algebra, model, codes, counts, (0, frames), values, Reached(reached), scales)
     return reached[:, 0, :states], values[frames & 1, 0, :states], scales[0]
 
 
@@ -651,17 +623,22 @@ def paths(model: HiddenMarkovModel, observations: ArrayLike) -> int:
     InvalidInput
         If an observation is not what it should be.
     """
-    weights = model.log_weights(observations) > -math.inf
-    if not len(weights):
+    seen = model.log_weights(observations) > -math.inf
+    if not len(seen):
         return 1
-    for algebra, kind in ((_NUMBER, np.dtype(np.int64)), (BIG_COUNT, np.dtype(object))):
-        start, steps, seen = (
-            table.astype(np.int64).astype(kind) for table in (model.start > 0, model.transitions > 0, weights)
-        )
-        _, found, _ = _swept(algebra, start, steps, seen)
-        if algebra is BIG_COUNT or (found < _MOST).all():
-            break
-    return sum(found.tolist())
+    steps = model.transitions > 0
+    return sum(_counts((model.start > 0) & seen[0], (steps & row for row in seen[1:])))
+
+
+def _counts(first: NDArray[np.bool_], steps: Iterable[NDArray[np.bool_]]) -> list[int]:
+    """Numbers of paths into each state: of those of the first frame, by the steps that are open after it."""
+    found: NDArray[Any] = first.astype(np.float64)
+    for step in steps:
+        # Of floats whole numbers are exact up to 2^53.
+        if found.dtype != object and found.sum() >= 2.0**53:
+            found = found.astype(np.int64).astype(object)
+        found = found @ step
+    return [int(number) for number in found]
 
 
 def ties(model: HiddenMarkovModel, observations: ArrayLike) -> int:
@@ -675,7 +652,7 @@ def ties(model: HiddenMarkovModel, observations: ArrayLike) -> int:
     Returns
     -------
     int
-        Paths whose scores are equal to the last bit; exact up to 2^53. 0 if there is none at all.
+        Paths whose scores are equal to the last bit, of any size; 0 if there is none at all.
 
     Raises
     ------
@@ -685,10 +662,12 @@ def ties(model: HiddenMarkovModel, observations: ArrayLike) -> int:
     weights = model.log_weights(observations)
     if not len(weights):
         return 1
-    start, steps, seen = (np.stack([t, np.ones_like(t)], -1) for t in (*model.logs[:2], weights))
-    _, after, _ = _swept(_TIES, start, steps, seen)
-    best = after[:, 0].max()
-    return 0 if best == -math.inf else int(after[after[:, 0] == best, 1].sum())
+    start, steps, _ = model.logs
+    reached, last, _ = _swept(_BEST, start, steps, weights, kept=True)
+    pairs = itertools.pairwise(zip(reached + weights, reached, strict=True))
+    tight = ((old[:, None] + steps == new) & (new > -math.inf) for (old, _), (_, new) in pairs)
+    best, counts = last.max(), _counts(start > -math.inf, tight)
+    return sum(count for count, score in zip(counts, last, strict=True) if score == best > -math.inf)
 
 
 def fit(
