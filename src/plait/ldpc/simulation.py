@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from plait.errors import InvalidInput, in_range
 from plait.ldpc.codes import Code
 from plait.ldpc.decoding import decode
-from plait.stats.contingency import wilson_interval
 
 #: Words that are decoded at a time.
 _BLOCK = 512
@@ -133,8 +132,10 @@ def _point(
         bits, squares = bits + int(each.sum()), squares + int((each**2).sum())
         if progress is not None:
             progress(ratio, sent)
+    share, spread = wrong / sent, _Z**2 / sent
+    middle, half = share + spread / 2, _Z * math.sqrt((share * (1 - share) + spread / 4) / sent)
     ber = bits / sent / code.k
     scatter = _Z * math.sqrt(max(squares / sent - (bits / sent) ** 2, 0) / sent) / code.k
+    wilson = (middle - half) / (1 + spread) if wrong else 0.0, (middle + half) / (1 + spread)
     counts = ratio, sent, wrong, bits, undetected, steps / sent
-    shares = wrong / sent, *wilson_interval(wrong, sent, _Z)
-    return *counts, *shares, ber, max(ber - scatter, 0), ber + scatter
+    return *counts, share, *wilson, ber, max(ber - scatter, 0), ber + scatter
