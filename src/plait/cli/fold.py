@@ -170,11 +170,11 @@ def fold(
     probabilities
         Sum over all structures: energy of the ensemble, what each base mostly does, centroid and diversity.
     centroid
-        The same.
+        The same as --probabilities.
     mea
         The structure of which most is expected to be right, too.
     gamma
-        What a pair counts for there, beside its two bases unpaired; otherwise 1, or 6 with CONTRAfold's.
+        What a pair counts for with --mea, beside its two bases unpaired; otherwise 1, or 6 with CONTRAfold's.
     samples
         Draw so many structures, each as often as it is probable.
     seed

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.devices.target import resolve
@@ -23,7 +22,6 @@ from plait.dp.intervals.launches import bases_done
 from plait.folding import folds
 from plait.folding.constraints import Molecule
 from plait.folding.inputs import GPU_BLOCK_BASES, Inputs, Records
-from plait.folding.parameters import LETTERS
 from plait.folding.structures import brackets, described, most_expected_accuracy
 from plait.formats import atomic
 from plait.run.executor import LocalExecutor, Progress
@@ -176,7 +174,7 @@ class _Work:
                 raise self.inputs.unfit(records, k, told, "one at least")
         columns: dict[str, Sequence[Any]] = {
             "name": records.names if records.names is not None else [None] * len(best),
-            "sequence": [_letters(one.codes) for one in molecules],
+            "sequence": [one.upper().replace(b"T", b"U").decode() for one in records.sequences],
             "structure": [structure for _, structure in best],
             "energy": _rounded(folds.energy_of(score) for score, _ in best),
         }
@@ -244,10 +242,6 @@ def _drawing_folder(
 
     with atomic.folder_or_nothing(path):
         yield write
-
-
-def _letters(codes: NDArray[np.int8]) -> str:
-    return bytes(np.frombuffer(LETTERS.encode(), np.uint8)[codes]).decode()
 
 
 def _rounded(energies: Iterable[float]) -> list[float]:

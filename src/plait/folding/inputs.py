@@ -163,13 +163,13 @@ class Inputs:
             found = list(islice(others, len(records.sequences)))
             count += len(found)
             if len(found) < len(records.sequences):
-                raise self._not_as_many(count, "more sequences")
+                raise self._not_as_many(count, "more")
             given: list[Given | None] = [
                 Given(text.decode("utf-8", "replace"), self.constraints, line) for text, line in found
             ]
             yield records._replace(constraints=given)
         if next(others, None) is not None:
-            raise self._not_as_many(count + 1, f"one for each of {count:,} sequences")
+            raise self._not_as_many(count + 1, f"{count:,}")
 
     def _not_as_many(self, count: int, expected: str) -> FormatError:
         told = f"{count:,} constraint{'s' if count != 1 else ''}"
