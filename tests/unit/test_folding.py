@@ -33,7 +33,7 @@ from plait.folding import (
 from plait.folding.constraints import Molecule
 from plait.folding.drawing import Drawn, dots_svg, layout, mountain_svg, overlaps, page, structure_svg
 from plait.folding.folds import EnsembleRequest, _sums, codes_checked, energies_of
-from plait.folding.inputs import Given, Records
+from plait.folding.inputs import Given, Inputs, Records
 from plait.folding.structures import PairTable, brackets, described, most_expected_accuracy, partners_of
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "folding.json").read_text())
@@ -281,11 +281,30 @@ def test_blocks_of_long_sequences_are_cut() -> None:
     assert list(Records(["a"], [b""], [1], 3).cut()) == [Records(["a"], [b""], [1], 3)]
 
 
+def test_a_small_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rna.fa"
+    path.write_text(">one\nGGGGAAAACCCC\n>two\nACGU\n")
+    inputs = Inputs(path)
+    blocks = list(inputs.records())
+    path.write_text(">other\nACGU\n")
+    assert list(inputs.records()) == blocks
+    # GPUs are given other blocks.
+    assert next(inputs.records(1 << 20)).names == ["other"]
+    monkeypatch.setattr("plait.folding.inputs._HELD_BYTES", 4)
+    large = Inputs(path)
+    assert next(large.records()).names == ["other"]
+    path.write_text(">third\nACGU\n")
+    assert next(large.records()).names == ["third"]
+
+
 def test_marks_of_few_pairs() -> None:
     table = PairTable(6, np.array([[0, 5]], np.int32), np.array([0.9]))
     assert brackets(described([table]).centroids) == ["(....)"]
     partners, worth = most_expected_accuracy(table)
     assert (brackets([partners])[0], worth) == ("(....)", pytest.approx(1.8 + 4))
+    none = PairTable(4, np.empty((0, 2), np.int32), np.empty(0))
+    assert none.paired().tolist() == [[0.0] * 4] * 2 and none.paired().dtype == np.float64
+    assert most_expected_accuracy(none)[1] == 4
 
 
 @pytest.mark.parametrize(

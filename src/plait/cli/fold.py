@@ -204,9 +204,8 @@ def fold(
     from plait.settings import thread_count
 
     _check(mea, gamma, suboptimal, samples=samples, seed=seed, most=most)
-    draw = plot is not None
-    of_pairs = probabilities or centroid or mea or draw or pairs is not None
-    request = FoldRequest(of_pairs, mea, samples, seed, suboptimal, most, draw, gamma)
+    of_pairs = probabilities or centroid or mea or plot is not None or pairs is not None
+    request = FoldRequest(of_pairs, mea, samples, seed, suboptimal, most, plot is not None, gamma)
     settings = model.settings(shape, enforce=known.enforce)
     start = work_time()
     with files_of([sequences]) as (path,), RowProgress("folding", "sequences") as progress:

@@ -30,6 +30,8 @@ _BLOCK_SQUARES: Final = 1 << 20
 _EXPECTED: Final = "FASTA, or a sequence a line; plain, gzip or zstd"
 _REACTIVITIES: Final = "lines of a base and its reactivity"
 _PIECE: Final = 1 << 20
+#: Bytes of a file that is kept as it was looked through.
+_HELD_BYTES: Final = 1 << 24
 #: Memory that is told beforehand.
 _MUCH: Final = 1 << 28
 
@@ -149,8 +151,16 @@ class Inputs:
         """Reactivities by the names of sequences."""
         return {} if self.shape is None else read_reactivities(self.shape)
 
+    @cached_property
+    def _held(self) -> list[Records]:
+        """Blocks of a file that is small enough to be read once; else none."""
+        return list(self._read(_BLOCK_BASES)) if os.path.getsize(self.path) <= _HELD_BYTES else []
+
     def records(self, block: int = _BLOCK_BASES) -> Iterator[Records]:
         """Sequences with their constraints, in blocks of bases; FormatError says what is wrong where."""
+        return iter((block == _BLOCK_BASES and self._held) or self._read(block))
+
+    def _read(self, block: int) -> Iterator[Records]:
         if self.constraints is None:
             for records in read_records(self.path, block, constrained=self.constrained):
                 yield _with_constraints(records, self.path) if self.constrained else records
@@ -182,9 +192,8 @@ class Inputs:
         given = records.constraints[k] if records.constraints is not None else None
         try:
             codes = codes_checked(records.sequences[k], k + 1)
-            if given is None and self.shape is None:
-                return molecule_of(codes, None, settings)
-            known = Restraints(given.text if given else None, self.reactivities_of(records.name(k), codes))
+            values = self.reactivities_of(records.name(k), codes) if self.shape else None
+            known = Restraints(given and given.text, values) if given or self.shape else None
             return molecule_of(codes, known, settings)
         except InvalidInput as wrong:
             of = "" if records.names is None else f" of {records.name(k)}"

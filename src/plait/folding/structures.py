@@ -27,7 +27,7 @@ class PairTable(NamedTuple):
 
     def paired(self) -> NDArray[np.float64]:
         """Probabilities that a base pairs with one behind it, and with one before it. Shape (2, n)."""
-        return np.array([np.bincount(side, self.probabilities, self.bases) for side in self.pairs.T])
+        return np.array([np.bincount(side, self.probabilities, self.bases) for side in self.pairs.T], float)
 
 
 def brackets(structures: Sequence[NDArray[Any]]) -> list[str]:
@@ -98,9 +98,9 @@ def described(tables: Sequence[PairTable]) -> Described:
     ends = np.cumsum([0, *(len(one.pairs) for one in tables)], dtype=np.int64)
     pairs = np.concatenate([np.empty((0, 2), np.int32), *(one.pairs for one in tables)])
     shares = np.concatenate([np.empty(0), *(one.probabilities for one in tables)])
-    found = np.zeros((2, first[-1])), np.full(first[-1], -1, np.int32), np.zeros((2, len(tables)))
-    describe_kernel(pairs, shares, first, ends, *found)
-    paired, partners, apart = found
+    paired, apart = np.zeros((2, first[-1])), np.zeros((2, len(tables)))
+    partners = np.full(first[-1], -1, np.int32)
+    describe_kernel(pairs, shares, first, ends, paired, partners, apart)
     centroids = np.split(partners, first[1:-1])[: len(tables)]
     return Described(_texts(_marks(*paired), sizes), apart[0].tolist(), centroids, apart[1].tolist())
 
