@@ -37,7 +37,7 @@ HERE = Path(__file__).resolve().parents[1]
 GOLDEN = HERE / "tests" / "golden" / "make_command_outputs.py"
 #: Command lines that need more kernels than the golden ones. They read the same inputs, and what was written.
 MORE = (
-    "demo --rows 3000 -o out-more",
+    "demo --rows 20000 -o out-more",
     "hsi decompress out-hybrid.c123 -o out-more-hybrid.npy",
     "hsi decompress out-adaptive.c123 -o out-more-adaptive.npy",
     "search nucleotides.fasta nucleotides.fasta -o out-more.m8",

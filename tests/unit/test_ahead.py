@@ -67,6 +67,15 @@ def test_every_kernel_of_the_list_is_there(width: str) -> None:
         assert callable(found.compile_ahead)
 
 
+@pytest.mark.parametrize("width", LISTED["commands"])
+def test_a_demo_compiles_what_its_regression_needs_beside_what_counts(width: str) -> None:
+    commands = LISTED["commands"][width]
+    whole = max(commands["vdj study"], key=len)
+    regression = {number for number in whole if ".logistic:" in LISTED["kernels"][number]}
+    assert len(regression) == 3
+    assert all(regression < set(line) and whole[0] in line for line in commands["demo"])
+
+
 @kernel
 def _total(rows: Any) -> Any:
     return rows[0] + rows[1]
