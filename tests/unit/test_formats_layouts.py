@@ -22,6 +22,7 @@ from plait.formats.layouts import LAYOUTS, columns_given, layout_of
 from plait.formats.rearrangements import open_rearrangements
 from plait.formats.sheets import read_sample_sheet
 from plait.vdj.germline import load_germline
+from plait.vdj.repertoires.specificity import specificities
 
 READ = "ACGTACGTAC" + "TGTGCCAGCAGTTTC" + "GGTACC"
 HEADERS = {
@@ -170,6 +171,27 @@ def test_adaptive_of_the_second_version(tmp_path: Path) -> None:
     assert airr(found, "junction v_call j_call duplicate_count productive") == [
         *("TGTGCCAGCAGTTTC", "TRBV28", "TRBJ2-1,TRBJ2-2", 3, True)
     ]
+
+
+@pytest.mark.parametrize("header", ["CDR3 V J Species Epitope", "cdr3 v.segm j.segm species antigen.epitope"])
+def test_receptors_of_vdjdb(header: str, tmp_path: Path) -> None:
+    """They have no nucleotides: what looks for receptors alone reads them."""
+    text = table(header, "CASSLAPGATNEKLFF TRBV7-6*01 TRBJ1-4*01 HomoSapiens NLVPMVATV")
+    path = tmp_path / "vdjdb.tsv"
+    path.write_text(text)
+    wanted = [("junction_aa",), ("v_call",), ("j_call",)]
+    assert layout_of(path, "auto", header.split(), "", wanted).name == "vdjdb"
+    own = {
+        "subject_id": ["a"],
+        "junction_aa": ["CASSLAPGATNEKLFF"],
+        "v_call": ["TRBV7-6"],
+        "j_call": ["TRBJ1-4"],
+    }
+    found = specificities(path, pa.table(own), pa.table(own))
+    (row,) = found.table.to_pylist()
+    assert airr(row, "junction_aa v_call neighbours") == ["CASSLAPGATNEKLFF", "TRBV7-6*01", 1]
+    with pytest.raises(FormatError, match="missing: junction"):
+        open_rearrangements(path, block_rows=3)
 
 
 def test_adaptive_of_mice(tmp_path: Path) -> None:

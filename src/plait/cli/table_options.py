@@ -39,6 +39,7 @@ LayoutOption = Literal[
     "bd",
     "adaptive",
     "adaptive-mouse",
+    "vdjdb",
     "imgt",
 ]
 JunctionLayoutOption = Literal[LayoutOption, "lines"]
