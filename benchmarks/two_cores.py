@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 from commands import processor_name
+from folding_cores import best_pair
 from numpy.typing import NDArray
 
 TOOLS = Path(__file__).parents[1] / "tools"
@@ -143,9 +144,10 @@ def main() -> None:
     words = sys.argv[2].split(",") if len(sys.argv) > 2 else [""]
     everything = sorted(os.sched_getaffinity(0))
     # Neighbours may be two threads of one core, which a virtual machine does not tell.
-    processors = everything[:: max(len(everything) // 2, 1)]
-    sets = [set(processors[:1]), set(processors[:2])]
-    print(f"{processor_name()}, {len(everything)} processors", flush=True)
+    processors = sorted(best_pair())
+    os.sched_setaffinity(0, everything)
+    sets = [set(processors[:1]), set(processors)]
+    print(f"{processor_name()}, processors {processors} of {len(everything)}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         lines = [line for line in COMMANDS if any(word in line for word in words)]
