@@ -19,6 +19,7 @@ from plait.lang.lanes import host_lanes, lanes_of
 
 #: Query's start and end, target's start and end.
 FREE = list(itertools.product((False, True), repeat=4))
+LOCAL = (False,) * 4 + (True, True)
 
 
 def matrix_of(codes: int, match: int, mismatch: int) -> Any:
@@ -48,7 +49,7 @@ def task_of(
         starts = np.cumsum([0, *map(len, sequences)])
         return np.array(list(itertools.chain(*sequences)), np.uint8), starts
 
-    return PairList(*joined(queries), *joined(targets), matrix, *costs, FreeEnds(*free, False, False))
+    return PairList(*joined(queries), *joined(targets), matrix, *costs, FreeEnds(*(*free, False, False)[:6]))
 
 
 def beside(task: PairList, width: int, keep: bool = True) -> ListBatch:
@@ -69,7 +70,7 @@ def _however_few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("free", FREE[:: 1 if FULL else 5])
+@pytest.mark.parametrize("free", [*FREE[:: 1 if FULL else 5], LOCAL])
 def test_interpreted(free: tuple[bool, ...]) -> None:
     rng = random.Random(str(free))
     for width in (2, 4):
@@ -83,7 +84,7 @@ def test_interpreted(free: tuple[bool, ...]) -> None:
         )
 
 
-@pytest.mark.parametrize("free", FREE)
+@pytest.mark.parametrize("free", [*FREE, LOCAL])
 def test_all_lengths_and_free_ends(free: tuple[bool, ...]) -> None:
     rng = random.Random(str(free))
     width, target = host_lanes(8).width, CpuTarget(1)
@@ -92,7 +93,10 @@ def test_all_lengths_and_free_ends(free: tuple[bool, ...]) -> None:
         codes, opened = rng.randint(2, 5), rng.randint(1, 12)
         costs = (opened, rng.randint(0, opened))
         matrix = matrix_of(codes, rng.randint(1, 6), -rng.randint(0, sum(costs)))
-        if rng.random() < 0.5:
+        if free == LOCAL:
+            # As of N, there is a letter, or room for one, that no alignment ends in.
+            matrix[4:], matrix[:, 4:] = -1, -1
+        elif rng.random() < 0.5:
             drawn = [rng.randint(-sum(costs), 9) for _ in range(codes * codes)]
             matrix = np.array(drawn, np.int32).reshape(codes, codes)
         task = task_of(rng, sizes, matrix, costs, free)
@@ -117,7 +121,7 @@ def against(task: PairList, pairs: int, rng: random.Random) -> PairList:
     )
 
 
-@pytest.mark.parametrize("free", [FREE[0], FREE[7], FREE[9]])
+@pytest.mark.parametrize("free", [FREE[0], FREE[7], FREE[9], LOCAL])
 def test_one_query_of_many_letters(free: tuple[bool, ...]) -> None:
     rng, target, width = random.Random(str(free)), CpuTarget(1), host_lanes(8).width
     for codes, longest in ((7, 30), (24, 110)):
@@ -126,10 +130,46 @@ def test_one_query_of_many_letters(free: tuple[bool, ...]) -> None:
         task = against(task_of(rng, [longest], matrix, (11, 1), free), width + 5, rng)
         wanted = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
         assert_same(target.launch(PAIR_LIST, beside(task, width)), wanted)
-        # Of several queries there is no table.
+        # Of several queries there is a profile for each.
         task.query[-1] = (task.query[-1] + 1) % codes
-        batch = ListBatch(make_setup(task, keep=True), task, host_lanes(8))
-        assert lists._octets(batch) is None
+        wanted = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
+        assert_same(target.launch(PAIR_LIST, beside(task, width)), wanted)
+
+
+@pytest.mark.parametrize("free", [FREE[0], FREE[6], FREE[15], LOCAL])
+def test_queries_of_many_letters(free: tuple[bool, ...]) -> None:
+    rng, target, width = random.Random(str(free)), CpuTarget(1), host_lanes(8).width
+    for codes, longest, pairs in ((20, 9, width + 2), (24, 200, 2 * width), (30, 70, 3 * width - 1)):
+        drawn = [rng.randint(-5, 11) - 3 * (free == LOCAL) for _ in range(codes * codes)]
+        matrix = np.array(drawn, np.int32).reshape(codes, codes)
+        sizes = [rng.randint(1, longest) for _ in range(pairs)]
+        task = task_of(rng, sizes, matrix, (rng.randint(8, 20), rng.randint(0, 8)), free)
+        wanted = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
+        assert_same(target.launch(PAIR_LIST, beside(task, width)), wanted)
+        assert_same(CpuTarget(3).launch(PAIR_LIST, beside(task, width)), wanted)
+
+
+@pytest.mark.parametrize("letters", [4, 20])
+def test_of_many_best_cells_the_first_counts(letters: int) -> None:
+    """Sequences of few words, of which many alignments are as good, some of them in two columns at a time."""
+    rng, target, width = random.Random(letters), CpuTarget(1), host_lanes(8).width
+    matrix = matrix_of(letters, 2, -2)
+    for costs in ((0, 0), (3, 1), (2, 2)):
+        words = [rng.choices(range(letters), k=3) for _ in range(2)]
+        sizes = [rng.randint(1, 40) for _ in range(2 * width)]
+        sequences = [
+            (np.array(list(itertools.chain(*rng.choices(words, k=40))), np.uint8), np.cumsum([0, *own]))
+            for own in (sizes, rng.sample(sizes, len(sizes)))
+        ]
+        codes = [part for own, starts in sequences for part in (np.resize(own, starts[-1]), starts)]
+        task = PairList(*codes, matrix, *costs, FreeEnds(*LOCAL))
+        if costs[0] == 0:
+            task = task._replace(matrix=np.maximum(matrix, 0))
+        wanted = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
+        if lists._octets(ListBatch(make_setup(task, keep=True), task, host_lanes(8))) is not None:
+            assert_same(target.launch(PAIR_LIST, beside(task, width)), wanted)
+        else:
+            assert costs[0] == 0
 
 
 def test_queries_that_only_together_repeat_the_first() -> None:
@@ -147,12 +187,14 @@ def test_queries_that_only_together_repeat_the_first() -> None:
 
 
 @pytest.mark.interpreted
-def test_one_query_interpreted() -> None:
+@pytest.mark.parametrize("free", [FREE[3], LOCAL])
+def test_many_letters_interpreted(free: tuple[bool, ...]) -> None:
     rng, target = random.Random(8), ReferenceTarget()
-    matrix = np.array([rng.randint(-5, 11) for _ in range(49)], np.int32).reshape(7, 7)
-    task = against(task_of(rng, [9], matrix, (9, 2), FREE[3]), 5, rng)
-    wanted = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
-    assert_same(target.launch(PAIR_LIST, beside(task, 4)), wanted)
+    matrix = np.array([rng.randint(-5, 11) for _ in range(144)], np.int32).reshape(12, 12)
+    one, each = (task_of(rng, sizes, matrix, (9, 2), free) for sizes in ([16], [16, 4, 5, 1, 7]))
+    for task in (against(one, 5, rng), each):
+        wanted = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
+        assert_same(target.launch(PAIR_LIST, beside(task, 4)), wanted)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +214,7 @@ def test_one_query_interpreted() -> None:
 def test_scores_at_the_limits(match: int, mismatch: int, costs: tuple[int, int]) -> None:
     mismatch = max(mismatch, -128)
     rng, target, width = random.Random(match), CpuTarget(1), host_lanes(8).width
-    for free in (FREE[0], FREE[-1], FREE[6]):
+    for free in (FREE[0], FREE[-1], FREE[6], LOCAL):
         matrix = matrix_of(3, match, mismatch)
         task = task_of(rng, [rng.randint(1, 70) for _ in range(width + 7)], matrix, costs, free)
         wanted = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
@@ -182,20 +224,18 @@ def test_scores_at_the_limits(match: int, mismatch: int, costs: tuple[int, int])
 def test_what_octets_do_not_hold() -> None:
     rng = random.Random(1)
 
-    def serves(match: int, mismatch: int, costs: tuple[int, int], local: bool = False) -> bool:
-        task = task_of(rng, [9] * 9, matrix_of(4, match, mismatch), costs, FREE[0])
-        free = task.free._replace(local=local, anywhere=local)
-        task = task._replace(free=free)
+    def serves(match: int, mismatch: int, costs: tuple[int, int], free: tuple[bool, ...] = FREE[0]) -> bool:
+        task = task_of(rng, [9] * 9, matrix_of(4, match, mismatch), costs, free)
         setup = make_setup(task, keep=True)
         return lists._octets(ListBatch(setup, task, host_lanes(8))) is not None
 
-    assert serves(2, -3, (7, 2)) and not serves(2, -3, (7, 2), local=True)
+    assert serves(2, -3, (7, 2)) and serves(2, -3, (7, 2), LOCAL)
+    # Alignments from the first residues to any, and local ones where every residue is worth something.
+    assert not serves(2, -3, (7, 2), (*FREE[0], False, True)) and not serves(2, 1, (7, 2), LOCAL)
+    assert serves(2, 1, (7, 2))
     assert serves(105, -100, (50, 0)) and not serves(106, -100, (50, 0)) and not serves(105, -101, (50, 0))
     assert serves(5, -14, (7, 2)) and not serves(5, -15, (7, 2)) and not serves(5, -4, (2, 3))
     task = task_of(rng, [9] * 9, matrix_of(4, 2, -3), (7, 2), FREE[0])
-    # Of other letters than a few, or in wider numbers, there is no table for pairs of several queries.
-    wide = make_setup(task, keep=True, dtype=np.int32)
-    assert lists._octets(ListBatch(wide, task, host_lanes(8))) is None
     assert lists._octets(ListBatch(make_setup(task, keep=True), task)) is None
 
 
@@ -203,14 +243,16 @@ def test_groups_of_unlike_lengths_take_longer(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.undo()
     width = host_lanes(8).width
 
-    def swept(least: int, most: int) -> int:
+    def swept(least: int, most: int, match: int = 2, free: tuple[bool, ...] = FREE[0]) -> int:
         sizes = np.linspace(least, most, 2 * width).astype(int).tolist()
-        task = task_of(random.Random(least), sizes, matrix_of(4, 2, -3), (7, 2), FREE[0])
+        task = task_of(random.Random(least), sizes, matrix_of(4, match, -3), (7, 2), free)
         none = np.zeros((len(sizes), 4), np.int64)
         found = PairResults(none[:, 0], none, none[:0, :2], none[:, 1])
         return lists._run_beside(lambda *given: 0, beside(task, width), task, found, 1)[1].size // width
 
     assert [swept(450, 500), swept(50, 60), swept(50, 500), swept(2700, 3000)] == [2, 2, 0, 0]
+    # 16 bits hold local scores of 290 matches, not of 330.
+    assert [swept(n, n, 110, LOCAL) for n in (290, 330)] == [2, 0] and swept(330, 330, 110) == 2
 
 
 @pytest.mark.parametrize(("columns", "groups"), [(8_192, 1), (8_193, 0)])
@@ -225,7 +267,7 @@ def test_short_beside_very_long_ones_take_no_memory_for_both(columns: int, group
     assert done.size == groups * width
 
 
-@pytest.mark.parametrize("mode", ["global", "semiglobal", "overlap"])
+@pytest.mark.parametrize("mode", ["global", "semiglobal", "overlap", "local"])
 def test_public_lists(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     ran: list[int] = []

@@ -30,6 +30,7 @@ from plait.lang.lanes import (
     mask_bits,
     maximum,
     minimum,
+    narrow,
     parity,
     product_even,
     product_odd,
@@ -38,6 +39,7 @@ from plait.lang.lanes import (
     shift_in,
     splat,
     store,
+    store_turned,
     subtract_saturating,
     widen,
 )
@@ -293,3 +295,19 @@ def test_products_of_64_bits(width: int) -> None:
         out = np.zeros((1, 512), np.int32)
         function(lanes_of(width), a, b, places, out)
         np.testing.assert_array_equal(out, (a.astype(np.int64) * b) >> places)
+
+
+def turned_and_narrowed(lanes: Any, rows: Any, picked: Any, wide: Any, found: Any, out: Any) -> None:
+    store_turned(lanes, rows, picked, 2, found, 1, 0)
+    store(lanes, out, 0, 0, narrow(load(lanes, out, 0, 0), load(lanes, wide, 0, 0)))
+
+
+@pytest.mark.parametrize("width", sorted({1, 8, host_lanes(8).width}))
+def test_squares_are_turned_and_lanes_narrowed(width: int) -> None:
+    rng = np.random.default_rng(width)
+    rows, picked = rng.integers(0, 256, (5, width + 3)).astype(np.uint8), rng.integers(0, 5, width)
+    wide = rng.integers(-600, 600, (1, width)).astype(np.int16)
+    found = [[np.zeros(shape, np.uint8) for shape in ((width + 2, width), (1, width))] for _ in range(2)]
+    for function, own in zip((kernel(turned_and_narrowed), turned_and_narrowed), found, strict=True):
+        function(lanes_of(width), rows, picked, wide, *own)
+    assert all(map(np.array_equal, *found))

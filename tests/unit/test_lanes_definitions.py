@@ -28,11 +28,13 @@ from plait.lang.lanes import (
     mask_bits,
     maximum,
     minimum,
+    narrow,
     parity,
     select,
     shift_in,
     splat,
     store,
+    store_turned,
     subtract_saturating,
     upper_half,
     widen,
@@ -178,6 +180,30 @@ def test_looking_up_and_widening(data: st.DataObject, width: int) -> None:
     widened = widen(group(width, wide, [0] * width), found)
     assert widened.dtype == wide
     assert listed(widened) == listed(found)
+
+
+@pytest.mark.interpreted(alone=True)
+@given(data=st.data(), width=st.sampled_from(WIDTHS))
+def test_narrowing(data: st.DataObject, width: int) -> None:
+    signed = [kind for kind in INTEGERS if kind.kind == "i"]
+    kinds = [(n, w) for n in INTEGERS for w in signed if w.itemsize > n.itemsize]
+    like, wide = data.draw(st.sampled_from(kinds))
+    value = data.draw(lanes_of_type(wide, width))
+    found = narrow(group(width, like, [0] * width), group(width, wide, value))
+    assert found.dtype == like and listed(found) == [held(number, like) for number in value]
+
+
+@pytest.mark.interpreted(alone=True)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_squares_are_turned(width: int) -> None:
+    rows, found = np.arange(5 * (width + 3)).reshape(5, width + 3), np.zeros((width + 1, width + 2), np.int64)
+    picked = np.arange(width) % 5
+    store_turned(lanes_of(width), rows, picked, 2, found, 1, 2)
+    assert np.array_equal(found[1:, 2:], rows[picked, 2 : width + 2].T)
+    assert not found[0].any() and not found[:, :2].any()
+    for lane, row, place in ((4, 1, 2), (2, 2, 2), (2, 1, 3)):
+        with pytest.raises(IndexError, match="lanes"):
+            store_turned(lanes_of(width), rows, picked, lane, found, row, place)
 
 
 @pytest.mark.interpreted(alone=True)

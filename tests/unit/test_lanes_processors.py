@@ -17,8 +17,7 @@ import pytest
 from support.examples import often
 
 from plait.lang import compile as _jit
-from plait.lang import instructions
-from plait.lang import instructions as shuffles
+from plait.lang import instructions, shuffles
 from plait.lang.compile import host_features, types
 from plait.lang.instructions import LaneGroup, LaneMask, element_type, vector_type
 from plait.lang.lanes import host_lanes, lanes_of

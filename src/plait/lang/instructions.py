@@ -1,6 +1,6 @@
 """What compiled code runs for the operations of `plait.lang.lanes`.
 
-Vector instructions, and which serves when.
+Vector instructions, and which serves when; those for tables and turned squares are in `plait.lang.shuffles`.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ _I16 = ir.IntType(16)
 _I64 = ir.IntType(64)
 
 
-def _width(lanes: Any) -> int:
+def lane_count(lanes: Any) -> int:
+    """Lanes of groups, by the type of what stands for them."""
     return int(lanes.instance_class().width)
 
 
@@ -119,7 +120,8 @@ def _suffix(kind: Any) -> str:
 # --- memory -----------------------------------------------------------------------------------------
 
 
-def _address(context: Any, builder: Any, kind: Any, place: Any, vector: Any) -> Any:
+def address_of(context: Any, builder: Any, kind: Any, place: Any, vector: Any) -> Any:
+    """Where a group of a type of vectors lies: in an array of type `kind`, at a row and a lane."""
     array, row, lane = place
     view = context.make_array(kind)(context, builder, array)
     columns = builder.extract_value(view.shape, 1)
@@ -132,10 +134,10 @@ def vector_load(typing_context: Any, lanes: Any, rows: Any, row: Any, lane: Any)
     """Read a group from one row."""
     if not in_rows(rows):
         return None
-    kind = LaneGroup(rows.dtype, _width(lanes))
+    kind = LaneGroup(rows.dtype, lane_count(lanes))
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _address(context, builder, signature.args[1], args[1:4], vector_type(kind))
+        place = address_of(context, builder, signature.args[1], args[1:4], vector_type(kind))
         value = builder.load(place)
         value.align = alignment(rows)
         return value
@@ -146,11 +148,11 @@ def vector_load(typing_context: Any, lanes: Any, rows: Any, row: Any, lane: Any)
 @intrinsic
 def vector_store(typing_context: Any, lanes: Any, rows: Any, row: Any, lane: Any, value: Any) -> Any:
     """Write a group to one row."""
-    if not in_rows(rows) or not rows.mutable or value != LaneGroup(rows.dtype, _width(lanes)):
+    if not in_rows(rows) or not rows.mutable or value != LaneGroup(rows.dtype, lane_count(lanes)):
         return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _address(context, builder, signature.args[1], args[1:4], vector_type(value))
+        place = address_of(context, builder, signature.args[1], args[1:4], vector_type(value))
         builder.store(args[4], place).align = alignment(rows)
         return context.get_dummy_value()
 
@@ -164,7 +166,7 @@ def element_load(typing_context: Any, rows: Any, row: Any, lane: Any) -> Any:
         return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        value = builder.load(_address(context, builder, signature.args[0], args, element_type(rows.dtype)))
+        value = builder.load(address_of(context, builder, signature.args[0], args, element_type(rows.dtype)))
         value.align = alignment(rows)
         return value
 
@@ -178,7 +180,7 @@ def element_store(typing_context: Any, rows: Any, row: Any, lane: Any, value: An
         return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _address(context, builder, signature.args[0], args[:3], element_type(rows.dtype))
+        place = address_of(context, builder, signature.args[0], args[:3], element_type(rows.dtype))
         builder.store(args[3], place).align = alignment(rows)
         return context.get_dummy_value()
 
@@ -207,7 +209,7 @@ def row_prefetch(typing_context: Any, rows: Any, row: Any) -> Any:
 @intrinsic
 def vector_splat(typing_context: Any, lanes: Any, value: Any) -> Any:
     """Fill a group with one value."""
-    kind = LaneGroup(value, _width(lanes))
+    kind = LaneGroup(value, lane_count(lanes))
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         nothing = undefined(vector_type(kind))
@@ -481,6 +483,26 @@ def number_widen(typing_context: Any, like: Any, value: Any) -> Any:
 
 
 @intrinsic
+def lane_narrow(typing_context: Any, like: Any, value: Any) -> Any:
+    """Hold signed integers, a number or a group, at the limits of a narrower type, and cut them."""
+    if not _is_integer(like) or not _is_integer(value) or not _signed(value):
+        return None
+    number, grouped = _number(like), isinstance(value, LaneGroup)
+    if number.bitwidth >= _number(value).bitwidth:
+        return None
+    kind = LaneGroup(number, value.width) if grouped else number
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        found = args[1]
+        for name, limit in ("smax", number.minval), ("smin", number.maxval):
+            bound = ir.Constant(found.type, [limit] * value.width if grouped else limit)
+            found = call(builder, f"llvm.{name}.{_suffix(value)}", found.type, found, bound)
+        return builder.trunc(found, vector_type(kind) if grouped else element_type(number))
+
+    return kind(like, value), generate
+
+
+@intrinsic
 def count_trailing_zeros(typing_context: Any, word: Any) -> Any:
     """Index of the lowest bit that is set; any value if none is."""
 
@@ -509,147 +531,6 @@ def last_one(typing_context: Any, word: Any) -> Any:
         return builder.sub(ir.Constant(zeros.type, 63), zeros)
 
     return types.int64(types.int64), generate
-
-
-def _halves(builder: Any, table: Any, width: int) -> Any:
-    """The 32 entries as two tables of 16, repeated to `width`."""
-    nothing = undefined(table.type)
-    low = builder.shuffle_vector(table, nothing, indices(k % 16 for k in range(width)))
-    high = builder.shuffle_vector(table, nothing, indices(16 + k % 16 for k in range(width)))
-    return low, high
-
-
-def _shuffle_of_halves(builder: Any, name: str, table: Any, index: Any, width: int) -> Any:
-    low, high = _halves(builder, table, width)
-    fifteen = ir.Constant(index.type, [15] * width)
-    within = builder.and_(index, fifteen)
-    first = call(builder, name, index.type, low, within)
-    second = call(builder, name, index.type, high, within)
-    return builder.select(builder.icmp_unsigned(">", index, fifteen), second, first)
-
-
-def _pieces(builder: Any, index: Any, width: int, piece: int) -> Any:
-    """`index` as groups of `piece` lanes; a narrower one is filled up."""
-    nothing = undefined(index.type)
-    for start in range(0, max(width, piece), piece):
-        yield builder.shuffle_vector(index, nothing, indices(min(start + k, width - 1) for k in range(piece)))
-
-
-def _joined(builder: Any, parts: list[Any], width: int) -> Any:
-    while len(parts) > 1:
-        size = parts[0].type.count
-        parts = [
-            builder.shuffle_vector(parts[k], parts[k + 1], indices(range(2 * size)))
-            for k in range(0, len(parts), 2)
-        ]
-    if parts[0].type.count == width:
-        return parts[0]
-    return builder.shuffle_vector(parts[0], undefined(parts[0].type), indices(range(width)))
-
-
-def _byte_lookup(builder: Any, table: Any, index: Any, width: int) -> Any:
-    """Look `index` up in 32 bytes, with the widest shuffle of this processor; None when it has none."""
-    features = host_features()
-    if features.get("avx512vbmi"):
-        both = builder.shuffle_vector(table, undefined(table.type), indices(k % 32 for k in range(64)))
-        name, piece = "llvm.x86.avx512.permvar.qi.512", 64
-
-        def one(part: Any) -> Any:
-            return call(builder, name, part.type, both, part)
-
-    elif features.get("avx2"):
-        name, piece = "llvm.x86.avx2.pshuf.b", 32
-
-        def one(part: Any) -> Any:
-            return _shuffle_of_halves(builder, name, table, part, piece)
-
-    elif features.get("ssse3"):
-        name, piece = "llvm.x86.ssse3.pshuf.b.128", 16
-
-        def one(part: Any) -> Any:
-            return _shuffle_of_halves(builder, name, table, part, piece)
-
-    elif features.get("neon"):
-        name, piece = "llvm.aarch64.neon.tbl2.v16i8", 16
-        low, high = _halves(builder, table, 16)
-
-        def one(part: Any) -> Any:
-            return call(builder, name, part.type, low, high, part)
-
-    else:
-        return None
-    return _joined(builder, [one(part) for part in _pieces(builder, index, width, piece)], width)
-
-
-def _lookup_one_by_one(builder: Any, entries: Any, index: Any, vector: Any, align: int) -> Any:
-    found = undefined(vector)
-    for lane in range(vector.count):
-        code = builder.extract_element(index, ir.Constant(INDEX, lane))
-        # As the shuffles do: no index reads past the table.
-        at = builder.zext(builder.and_(code, ir.Constant(code.type, 31)), _I64)
-        entry = builder.load(builder.gep(entries, [at]))
-        entry.align = align
-        found = builder.insert_element(found, entry, ir.Constant(INDEX, lane))
-    return found
-
-
-def _word_lookup(builder: Any, table: Any, index: Any, width: int) -> Any:
-    """Look 16-bit numbers up in 32 words; None when this processor has no shuffle."""
-    words = ir.VectorType(_I16, width)
-    if host_features().get("avx512bw"):
-        name, piece = "llvm.x86.avx512.permvar.hi.512", 32
-        parts = [call(builder, name, table.type, table, p) for p in _pieces(builder, index, width, piece)]
-        return _joined(builder, parts, width)
-    octets = builder.bitcast(table, ir.VectorType(_I8, 64))
-    narrow = builder.trunc(index, ir.VectorType(_I8, width))
-    halves = [
-        builder.shuffle_vector(octets, undefined(octets.type), indices(range(first, 64, 2)))
-        for first in (0, 1)
-    ]
-    low, high = (_byte_lookup(builder, half, narrow, width) for half in halves)
-    if low is None:
-        return None
-    upper = builder.shl(builder.zext(high, words), ir.Constant(words, [8] * width))
-    return builder.or_(builder.zext(low, words), upper)
-
-
-def _whole_row(builder: Any, entries: Any, kind: Any, align: int) -> Any:
-    row = builder.load(builder.bitcast(entries, ir.VectorType(kind, 32).as_pointer()))
-    row.align = align
-    return row
-
-
-def _resized(builder: Any, index: Any, kind: Any) -> Any:
-    """`index` in lanes of another width."""
-    have = index.type.element.width
-    wanted = ir.VectorType(kind, index.type.count)
-    if have == kind.width:
-        return index
-    return builder.zext(index, wanted) if have < kind.width else builder.trunc(index, wanted)
-
-
-@intrinsic
-def vector_lookup(typing_context: Any, lanes: Any, table: Any, row: Any, index: Any) -> Any:
-    """``table[row, index]``, lane by lane, in a table of 32 columns."""
-    if not in_rows(table) or index.element not in (types.uint8, types.uint16):
-        return None
-    kind = LaneGroup(table.dtype, index.width)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        view = context.make_array(signature.args[1])(context, builder, args[1])
-        entries = builder.gep(view.data, [builder.mul(args[2], ir.Constant(_I64, 32))])
-        found = None
-        if table.dtype.bitwidth == 8:
-            octets = _whole_row(builder, entries, _I8, 1)
-            found = _byte_lookup(builder, octets, _resized(builder, args[3], _I8), index.width)
-        elif table.dtype.bitwidth == 16:
-            words = _whole_row(builder, entries, _I16, alignment(table))
-            found = _word_lookup(builder, words, _resized(builder, args[3], _I16), index.width)
-        if found is None:
-            found = _lookup_one_by_one(builder, entries, args[3], vector_type(kind), alignment(table))
-        return found
-
-    return kind(lanes, table, types.int64, index), generate
 
 
 # --- what stands for an operation in compiled code -------------------------------------------------------
@@ -727,14 +608,6 @@ def _store_one(lanes, rows, row, lane, value):  # type: ignore[no-untyped-def]
     element_store(rows, row, lane, value)
 
 
-def _lookup_group(lanes, table, row, index):  # type: ignore[no-untyped-def]
-    return vector_lookup(lanes, table, row, index)
-
-
-def _lookup_one(lanes, table, row, index):  # type: ignore[no-untyped-def]
-    return table[row, index]
-
-
 def _same(a):  # type: ignore[no-untyped-def]
     return a
 
@@ -791,9 +664,9 @@ def _mask_bits_number(mask):  # type: ignore[no-untyped-def]
     return 1 if mask else 0
 
 
-def _by_width(operation: Any, one: Any, group: Any) -> None:
+def by_width(operation: Any, one: Any, group: Any) -> None:
     """Say what serves groups of one lane, and others."""
-    specialise(operation, lambda lanes, *rest: one if _width(lanes) == 1 else group)
+    specialise(operation, lambda lanes, *rest: one if lane_count(lanes) == 1 else group)
 
 
 def _by_kind(operation: Any, number: Any, group: Any) -> None:
@@ -801,10 +674,9 @@ def _by_kind(operation: Any, number: Any, group: Any) -> None:
     specialise(operation, lambda a, *rest: group if isinstance(a, (LaneGroup, LaneMask)) else number)
 
 
-_by_width(groups.load, _load_one, _load_group)
-_by_width(groups.store, _store_one, _store_group)
-_by_width(groups.splat, _second, _of_two(vector_splat))
-_by_width(groups.lookup, _lookup_one, _lookup_group)
+by_width(groups.load, _load_one, _load_group)
+by_width(groups.store, _store_one, _store_group)
+by_width(groups.splat, _second, _of_two(vector_splat))
 specialise(groups.prefetch, lambda rows, row: _of_two(row_prefetch))
 _by_kind(groups.maximum, _maximum_numbers, _of_two(vector_maximum))
 _by_kind(groups.minimum, _minimum_numbers, _of_two(vector_minimum))
@@ -824,6 +696,7 @@ _by_kind(groups.any_bits, _same, _of_one(vector_any_bits))
 _by_kind(groups.largest_lane, _same, _of_one(vector_largest_lane))
 _by_kind(groups.last_lane, _same, _of_one(vector_last_lane))
 _by_kind(groups.shift_in, _second, _of_two(vector_shift_in))
+_by_kind(groups.narrow, _of_two(lane_narrow), _of_two(lane_narrow))
 _by_kind(groups.widen, _of_two(number_widen), _of_two(vector_widen))
 _WITHOUT_NUMBERS: dict[Any, Any] = {
     operator.add: vector_add,

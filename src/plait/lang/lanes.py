@@ -291,6 +291,23 @@ def widen(like: Any, value: Any) -> Any:
     return value.astype(like.dtype) if isinstance(value, np.ndarray) else like.dtype.type(value)
 
 
+def narrow(like: Any, value: Any) -> Any:
+    """Signed integers in the lane type of `like`, which has fewer bits, held at its limits."""
+    limits = np.iinfo(like.dtype)
+    return np.clip(value, limits.min, limits.max).astype(like.dtype)
+
+
+def store_turned(lanes: Any, rows: Any, picked: Any, lane: int, found: Any, row: int, place: int) -> None:
+    """Write a square of lanes: lane j of the k-th row from `row` on is lane k of the row that j picked.
+
+    The groups start at `lane` of the `picked` rows, an integer for each lane, and at `place` of `found`.
+    """
+    for j in range(lanes.width):
+        _checked(lanes, rows, int(picked[j]), lane)
+        _checked(lanes, found, row + j, place)
+        found[row : row + lanes.width, place + j] = rows[picked[j], lane : lane + lanes.width]
+
+
 def product_even(a: Any, b: Any) -> Any:
     """64-bit products of the lanes 0, 2, 4, ... of groups of 32-bit integers; of numbers, their product."""
     return a[::2].astype(np.int64) * b[::2] if isinstance(a, np.ndarray) else np.int64(a) * np.int64(b)
@@ -353,3 +370,4 @@ def population(word: int) -> int:
 
 
 _implemented_in("plait.lang.instructions")
+_implemented_in("plait.lang.shuffles")

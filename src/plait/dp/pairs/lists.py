@@ -11,10 +11,22 @@ from numpy.typing import NDArray
 from plait.devices.target import Target, over_threads
 from plait.dp.pairs.choices import AsAsked, KeepChoices, KeepValues, ScoresOnly, keeps, of_kind
 from plait.dp.pairs.diagonals import Edges, Region, StripeScratch, sweep_region
-from plait.dp.pairs.gaps import AffineGap, GapDifferences, choices, differences, in_lanes
+from plait.dp.pairs.gaps import (
+    AffineGap,
+    EdgeEnds,
+    GapDifferences,
+    LocalEnds,
+    at_top,
+    differences,
+    in_lanes,
+    keep_best,
+    see,
+    with_floor,
+)
 from plait.dp.pairs.paths import describe_paths
 from plait.dp.pairs.scores import (
     ROWS,
+    LaneProfiles,
     PairTable,
     QueryTable,
     ScoreScratch,
@@ -35,7 +47,17 @@ from plait.dp.pairs.traceback import (
 from plait.errors import Unsupported
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
 from plait.lang.compile import host_features, kernel, shared
-from plait.lang.lanes import host_lanes, lanes_of, load, select, splat, store, width_of
+from plait.lang.lanes import (
+    equal,
+    host_lanes,
+    lanes_of,
+    load,
+    minimum,
+    select,
+    splat,
+    store,
+    width_of,
+)
 
 
 class FreeEnds(NamedTuple):
@@ -250,79 +272,111 @@ def align_pairs(
     return written
 
 
-@shared
-def _noted(lanes: Any, mask: Any, bit: int) -> Any:
-    return select(mask, splat(lanes, np.uint8(bit)), splat(lanes, np.uint8(0)))
+class BesideScratch(NamedTuple):
+    """Memory of one thread for pairs beside each other, each in a lane of the last axis; octets but for two.
+
+    `query` and `target` are the residues' numbers in the source, (rows or columns, lanes); `v` and `e` those
+    of the column before, (rows, lanes); `below` has `u` of rows that end a query, (rows, columns, lanes),
+    `right` `v` of columns that end a target, (columns, rows, lanes). `found` and `profile` are for `look_up`,
+    as is `picked`, int64; `ends`, int16 (3, lanes), has value, row and column of best cells.
+    """
+
+    query: Any
+    target: Any
+    v: Any
+    e: Any
+    below: Any
+    right: Any
+    found: Any
+    profile: Any
+    picked: Any
+    ends: Any
 
 
 @shared
-def _note_octet(lanes: Any, p: Any, bit: int, cell: Any, e: Any, f: Any, s: Any) -> Any:
-    """The choices of a cell in four bits from `bit` on."""
-    by_diag, by_e, e_opened, f_opened = choices(p, p, cell[0], cell[1], s, cell[0], e, f)
-    noted = _noted(lanes, by_diag, bit) | _noted(lanes, by_e, 2 * bit)
-    return noted | _noted(lanes, e_opened, 4 * bit) | _noted(lanes, f_opened, 8 * bit)
+def _note_octet(marks: Any, one: Any, two: Any, s: Any) -> Any:
+    """The choices of two cells: opening for what is handed on, where a bit is 0; the diagonal and ``e``.
+
+    `marks` are 1, 16, 32, 64 and 128. A compiler that knew them would load each by its address each time.
+    """
+    unit, none = marks[0], marks[0] - marks[0]
+    noted = minimum(two[5], unit) + minimum(two[5], unit) + minimum(two[4], unit)
+    noted = noted + noted + minimum(one[5], unit)
+    noted = noted + noted + minimum(one[4], unit)
+    noted = noted | select(equal(one[0], s[0]), marks[1], none)
+    noted = noted | select(equal(one[0], one[1]), marks[2], none)
+    noted = noted | select(equal(two[0], s[1]), marks[3], none)
+    return noted | select(equal(two[0], two[1]), marks[4], none)
 
 
 @shared
 def sweep_beside(
-    lanes: Any, gap: Any, source: Any, borders: Any, keep: bool, sizes: Any, scratch: Any, bits: Any
+    lanes: Any, gap: Any, source: Any, ends: Any, keep: bool, sizes: Any, scratch: Any, bits: Any
 ) -> None:
     """Visit pairs beside each other, two columns at a time.
 
-    `gap` is `GapDifferences` of octets, `source` is `PairTable` or `QueryTable`. `borders`, uint8, are ``u``
-    at the border above the first column and the others, then ``v`` left of the first row and the others.
-    `sizes` are the most rows and columns of a pair, and the rows and columns that all have. `scratch`, uint8,
-    has a pair in each of the last axis' lanes: the query's and the target's numbers in the source (rows or
-    columns, lanes), `v` and `e` of the column before (rows, lanes), `u` of rows that end a query (rows,
-    columns, lanes) and `v` of columns that end a target (columns, rows, lanes); and memory for `look_up`,
-    (rows of the table, 2 lanes).
+    `gap` is `GapDifferences` of octets, `source` is `PairTable`, `QueryTable` or `LaneProfiles`, `ends` is
+    `EdgeEnds` or `LocalEnds`. ``ends.marks`` are ``u`` at the border above the first column and the others,
+    then ``v`` left of the first row and the others; the numbers in the source of what follows the shorter
+    queries and targets; and those of `_note_octet`. `sizes` are the most rows and columns of a pair, and the
+    rows and columns that all have.
     """
-    p, none = in_lanes(gap, lanes), splat(lanes, np.uint8(0))
+    p, none, borders = in_lanes(gap, lanes), splat(lanes, np.uint8(0)), ends.marks
     rows, columns, all_rows, all_columns = sizes
-    query, target, v_column, e_column, below, right, found = scratch
+    low = splat(lanes, borders[6]), splat(lanes, borders[7]), splat(lanes, borders[8])
+    marks = *low, splat(lanes, borders[9]), splat(lanes, borders[10])
     for row in range(rows):
-        store(lanes, v_column, row, 0, splat(lanes, borders[2 if row == 0 else 3]))
-        store(lanes, e_column, row, 0, none)
+        store(lanes, scratch.v, row, 0, splat(lanes, borders[2 if row == 0 else 3]))
+        store(lanes, scratch.e, row, 0, none)
     for at in range(0, columns, 2):
-        t0, t1 = load(lanes, target, at, 0), load(lanes, target, at + 1, 0)
-        look_up(source, lanes, found, t0, 0)
-        look_up(source, lanes, found, t1, width_of(lanes))
+        t0 = look_up(source, lanes, scratch, rows, at, 0)
+        t1 = look_up(source, lanes, scratch, rows, at + 1, width_of(lanes))
         u0, u1 = splat(lanes, borders[0 if at == 0 else 1]), splat(lanes, borders[1])
         f0, f1 = none, none
+        seen = at_top(ends, lanes)
         for row in range(rows):
-            v, e = load(lanes, v_column, row, 0), load(lanes, e_column, row, 0)
-            s0 = beside(source, lanes, found, query, row, t0, 0)
-            h0, right0, u0, v, e0, f0 = differences(p, u0, v, e, f0, s0)
+            s0, s1 = beside(source, lanes, scratch, row, t0), beside(source, lanes, scratch, row, t1)
+            s0, s1 = with_floor(ends, lanes, seen, u0, (s0, s1))
+            v, e = load(lanes, scratch.v, row, 0), load(lanes, scratch.e, row, 0)
+            one = differences(p, u0, v, e, f0, s0)
+            _, _, u0, v, e, f0 = one
             if at + 1 >= all_columns:
-                store(lanes, right[at + 1 - all_columns], row, 0, v)
-            s1 = beside(source, lanes, found, query, row, t1, width_of(lanes))
-            h1, right1, u1, v, e, f1 = differences(p, u1, v, e0, f1, s1)
+                store(lanes, scratch.right[at + 1 - all_columns], row, 0, v)
+            two = differences(p, u1, v, e, f1, s1)
+            _, _, u1, v2, e, f1 = two
             if at + 2 >= all_columns:
-                store(lanes, right[at + 2 - all_columns], row, 0, v)
+                store(lanes, scratch.right[at + 2 - all_columns], row, 0, v2)
+            seen = see(ends, lanes, seen, row, v, u1)
             if keep:
-                first = _note_octet(lanes, p, 1, (h0, right0), e0, f0, s0)
-                noted = first | _note_octet(lanes, p, 16, (h1, right1), e, f1, s1)
+                noted = _note_octet(marks, one, two, (s0, s1))
                 store(lanes, bits[at // 2], row, 0, noted)
-            store(lanes, v_column, row, 0, v)
-            store(lanes, e_column, row, 0, e)
+            store(lanes, scratch.v, row, 0, v2)
+            store(lanes, scratch.e, row, 0, e)
             if row + 1 >= all_rows:
-                store(lanes, below[row + 1 - all_rows], at, 0, u0)
-                store(lanes, below[row + 1 - all_rows], at + 1, 0, u1)
+                store(lanes, scratch.below[row + 1 - all_rows], at, 0, u0)
+                store(lanes, scratch.below[row + 1 - all_rows], at + 1, 0, u1)
+        keep_best(ends, lanes, scratch.ends, seen, at)
 
 
 @shared
-def _lay_beside(source: Any, task: Any, pairs: Any, scratch: Any) -> Any:
+def _lay_beside(source: Any, marks: Any, task: Any, pairs: Any, scratch: Any) -> Any:
     """Put pairs into lanes; returns the `sizes` of `sweep_beside`."""
     rows, columns, all_rows, all_columns = 0, 0, 1 << 60, 1 << 60
     for lane in range(pairs.size):
+        m = task.query_starts[pairs[lane] + 1] - task.query_starts[pairs[lane]]
+        n = task.target_starts[pairs[lane] + 1] - task.target_starts[pairs[lane]]
+        rows, columns = max(rows, m), max(columns, n)
+        all_rows, all_columns = min(all_rows, m), min(all_columns, n)
+    for lane in range(pairs.size):
         q0, q1 = task.query_starts[pairs[lane]], task.query_starts[pairs[lane] + 1]
         t0, t1 = task.target_starts[pairs[lane]], task.target_starts[pairs[lane] + 1]
-        for row in range(q1 - q0):
-            scratch[0][row, lane] = source.query[q0 + row]
-        for column in range(t1 - t0):
-            scratch[1][column, lane] = source.target[t0 + column]
-        rows, columns = max(rows, q1 - q0), max(columns, t1 - t0)
-        all_rows, all_columns = min(all_rows, q1 - q0), min(all_columns, t1 - t0)
+        for row in range(rows):
+            scratch.query[row, lane] = source.query[q0 + row] if row < q1 - q0 else marks[4]
+        for column in range(columns + columns % 2):
+            scratch.target[column, lane] = source.target[t0 + column] if column < t1 - t0 else marks[5]
+    if task.free.local:
+        scratch.ends[:] = 0
+        return rows, columns, 1 << 60, 1 << 60
     return rows, columns, all_rows, all_columns
 
 
@@ -331,13 +385,15 @@ def _edges_beside(task: Any, sizes: Any, lane: int, m: int, n: int, memory: Any)
     """Values in the last row and column of the pair in a lane."""
     whole, scratch, opened = memory.edges, memory.scratch, task.gap_open
     edges = Edges(whole.row_h[:n], whole.row_f[:n], whole.column_h[:m], whole.column_e[:m])
+    if task.free.local:
+        return edges
     set_border(task.free, opened, task.gap_extend, edges)
     value, above = edges.column_h[m - 1], edges.row_h[n - 1]
     for column in range(n):
-        value += int(scratch[4][m - sizes[2], column, lane]) - opened
+        value += int(scratch.below[m - sizes[2], column, lane]) - opened
         edges.row_h[column] = value
     for row in range(m):
-        above += int(scratch[5][n - sizes[3], row, lane]) - opened
+        above += int(scratch.right[n - sizes[3], row, lane]) - opened
         edges.column_h[row] = above
     return edges
 
@@ -347,7 +403,7 @@ def align_beside(
     lanes: Any,
     gap: Any,
     source: Any,
-    borders: Any,
+    ends: Any,
     keep: bool,
     task: Any,
     order: Any,
@@ -355,16 +411,18 @@ def align_beside(
     results: Any,
 ) -> int:
     """Align pairs, neighbours in `order` beside each other; returns the number of runs, 0 without `keep`."""
-    written = 0
+    written, best = 0, memory.best
     for first in range(0, order.size, lanes.width):
         pairs = order[first : first + lanes.width]
-        sizes = _lay_beside(source, task, pairs, memory.scratch)
-        sweep_beside(lanes, gap, source, borders, keep, sizes, memory.scratch, memory.bits)
+        sizes = _lay_beside(source, ends.marks, task, pairs, memory.scratch)
+        sweep_beside(lanes, gap, source, ends, keep, sizes, memory.scratch, memory.bits)
         for lane in range(pairs.size):
-            pair, best = pairs[lane], memory.best
+            pair = pairs[lane]
             m = task.query_starts[pair + 1] - task.query_starts[pair]
             n = task.target_starts[pair + 1] - task.target_starts[pair]
             edges = _edges_beside(task, sizes, lane, m, n, memory)
+            for k in range(3):
+                best[k] = memory.scratch.ends[k, lane]
             find_end(task.free, task.gap_open, task.gap_extend, edges, best)
             _write_end(best, pair, results)
             if keep:
@@ -636,30 +694,52 @@ _LANES_FOR_ONE = 3
 _LONGEST_BESIDE = 1 << 13
 
 
-def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, Any, NDArray[np.uint8], bool] | None:
+def _pads(source: PairTable) -> tuple[int, int] | None:
+    """Numbers of a query's and a target's residue that nothing gains by, in a table that may have none."""
+    low = np.append(source.table[0] <= 0, np.zeros(32, bool))
+    rows, columns = (np.flatnonzero(np.bincount(own)) for own in (source.query, source.target))
+    either = [[k for k in range(32) if low[k + own].all()] for own in (columns, rows)]
+    return next(((row, column) for row in either[0] for column in either[1] if low[row + column]), None)
+
+
+def _octet_source(source: Any, task: PairList) -> tuple[Any, tuple[int, int] | None]:
+    """Where octets have scores from; and what no local alignment ends in, None if nothing is so."""
+    if isinstance(source, PairTable):
+        return source, _pads(source) if task.free.local else (0, 0)
+    letters, size = len(source.table), int(task.query_starts[1])
+    # No letter has the last number, and the row behind the others.
+    pads = (31, letters) if max(letters, int(source.query.max()) + 1) < 32 else None
+    table = np.vstack([source.table, np.zeros((1, 32), source.table.dtype)])
+    if (np.diff(task.query_starts) != size).any() or (
+        source.query.reshape(-1, size) != source.query[:size]
+    ).any():
+        return LaneProfiles(source.query, source.target, table), pads
+    own = np.zeros((int(source.query.max()) + 1, 32), table.dtype)
+    own[:, : len(table)] = table.T[: len(own)]
+    return QueryTable(source.query, source.target, own), pads
+
+
+def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, Any, Any, bool] | None:
     """Arguments of `align_beside`: lanes to `keep`; None if octets do not hold the differences."""
-    (source, _, keep), task = batch.setup.rules, batch.pairs
+    (source, _, keep), task, free = batch.setup.rules, batch.pairs, batch.pairs.free
     opened, over = int(task.gap_open), int(task.gap_open - task.gap_extend)
-    if batch.beside is None or task.free.anywhere or over < 0:
+    if batch.beside is None or (free.anywhere and not free.local) or over < 0:
         return None
     # A cell lies two gaps below the one on its diagonal or less, and a score and a gap above it or less.
     least, most = int(source.table.min()), int(source.table.max())
     if least < -2 * opened or most + 3 * opened > np.iinfo(np.uint8).max:
         return None
-    table = (source.table.astype(np.int64) + 2 * opened).astype(np.uint8)
-    if isinstance(source, SkewedProfile):
-        size = int(task.query_starts[1])
-        if len(table) > 32 or (np.diff(task.query_starts) != size).any():
-            return None
-        if (source.query.reshape(-1, size) != source.query[:size]).any():
-            return None
-        own = np.zeros((int(source.query.max()) + 1, 32), np.uint8)
-        own[:, : len(table)] = table.T[: len(own)]
-        source, table = QueryTable(*source[:3]), own
-    first = [opened if free else 0 for free in (task.free.target_start, task.free.query_start)]
-    further = [opened if free else over for free in (task.free.target_start, task.free.query_start)]
-    borders = np.array([first[0], further[0], first[1], further[1]], np.uint8)
-    return batch.beside, GapDifferences(np.uint8(over)), source._replace(table=table), borders, keeps(keep)
+    source, pads = _octet_source(source, task)
+    if pads is None:
+        return None
+    source = source._replace(table=(source.table.astype(np.int64) + 2 * opened).astype(np.uint8))
+    first = [opened if own or free.local else 0 for own in (free.target_start, free.query_start)]
+    further = [opened if own or free.local else over for own in (free.target_start, free.query_start)]
+    borders = first[0], further[0], first[1], further[1]
+    ends: Any = EdgeEnds(np.array([*borders, *pads, 1, 16, 32, 64, 128], np.uint8))
+    if free.local:
+        ends = LocalEnds(ends.marks, np.uint8(opened))
+    return batch.beside, GapDifferences(np.uint8(over)), read_only(source), ends, keeps(keep)
 
 
 def _run_beside(
@@ -681,15 +761,24 @@ def _run_beside(
     worth &= octets[4] * cells // 2 + ends <= _MOST_BESIDE
     # Memory is as long as the longest query and the longest target of several groups.
     worth &= np.maximum(*most) <= _LONGEST_BESIDE
+    if task.free.local:
+        worth &= np.minimum(*most) * max(int(task.matrix.max()), 0) <= np.iinfo(np.int16).max
     order = order[np.repeat(worth, width)[: order.size]]
     most, more = ([sizes[worth] for sizes in both] for both in (most, more))
 
     def run(share: tuple[int, int]) -> Any:
         m, n, more_m, more_n = (int(sizes[slice(*share)].max()) for sizes in (*most, *more))
         n += n % 2
-        shapes = ((m,), (n,), (m,), (m,), (more_m + 1, n), (more_n + 2, m))
-        looked_up = np.zeros((len(octets[2].table), 2 * width), np.uint8)
-        scratch = *(np.zeros((*shape, width), np.uint8) for shape in shapes), looked_up
+        letters, each = len(octets[2].table), isinstance(octets[2], LaneProfiles)
+        padded = -(-m // width) * width if each else 1
+        shapes = [(m, width), (n, width), (m, width), (m, width)]
+        shapes += [(max(padded, letters), 2 * width), ((letters + 1) * width if each else 1, padded)]
+        query, target, v, e, scores, profile = (np.zeros(shape, np.uint8) for shape in shapes)
+        below, right = (
+            np.zeros(shape, np.uint8) for shape in ((more_m + 1, n, width), (more_n + 2, m, width))
+        )
+        ends, picked = np.zeros((3, width), np.int16), np.zeros(width, np.int64)
+        scratch = BesideScratch(query, target, v, e, below, right, scores, profile, picked, ends)
         edges = Edges(*(np.zeros(size, np.int32) for size in (n, n, m, m)))
         runs, own = np.zeros((m + n + 2, 2), np.int64), order[share[0] * width : share[1] * width]
         bits = np.empty((n // 2, m, width) if octets[4] else (1, 1, width), np.uint8)

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from plait.lang.compile import by_type, shared
-from plait.lang.lanes import OneLane, greater, load, lookup, select, shift_in, splat, store, widen
+from plait.lang.lanes import (
+    OneLane,
+    greater,
+    load,
+    lookup,
+    select,
+    shift_in,
+    splat,
+    store,
+    store_turned,
+    widen,
+)
 
 #: Neighbouring rows in each lane.
 ROWS = 4
@@ -63,14 +74,12 @@ class PairTable(NamedTuple):
         return widen(like, lookup(lanes, source.table, 0, index))
 
     @staticmethod
-    def look_up(source: PairTable, lanes: Any, found: Any, residues: Any, place: Any) -> Any:
-        return 0
+    def look_up(source: PairTable, lanes: Any, scratch: Any, rows: Any, at: Any, place: Any) -> Any:
+        return load(lanes, scratch.target, at, 0)
 
     @staticmethod
-    def beside(
-        source: PairTable, lanes: Any, found: Any, query: Any, row: Any, residues: Any, place: Any
-    ) -> Any:
-        return lookup(lanes, source.table, 0, load(lanes, query, row, 0) + residues)
+    def beside(source: PairTable, lanes: Any, scratch: Any, row: Any, column: Any) -> Any:
+        return lookup(lanes, source.table, 0, load(lanes, scratch.query, row, 0) + column)
 
 
 class QueryTable(NamedTuple):
@@ -84,16 +93,55 @@ class QueryTable(NamedTuple):
     table: Any
 
     @staticmethod
-    def look_up(source: QueryTable, lanes: Any, found: Any, residues: Any, place: Any) -> Any:
+    def look_up(source: QueryTable, lanes: Any, scratch: Any, rows: Any, at: Any, place: Any) -> Any:
+        residues = load(lanes, scratch.target, at, 0)
         for letter in range(source.table.shape[0]):
-            store(lanes, found, letter, place, lookup(lanes, source.table, letter, residues))
-        return 0
+            store(lanes, scratch.found, letter, place, lookup(lanes, source.table, letter, residues))
+        return place
 
     @staticmethod
-    def beside(
-        source: QueryTable, lanes: Any, found: Any, query: Any, row: Any, residues: Any, place: Any
-    ) -> Any:
-        return load(lanes, found, int(source.query[row]), place)
+    def beside(source: QueryTable, lanes: Any, scratch: Any, row: Any, column: Any) -> Any:
+        return load(lanes, scratch.found, int(source.query[row]), column)
+
+
+@shared
+def _make_profiles(source: Any, lanes: Any, scratch: Any, rows: int) -> None:
+    """A row of letters for each lane, and behind it one of scores for each row of the table."""
+    profile, letters = scratch.profile, source.table.shape[0]
+    for lane in range(lanes.width):
+        own = lane * (letters + 1)
+        for row in range(rows):
+            profile[own, row] = scratch.query[row, lane]
+        for first in range(0, rows, lanes.width):
+            residues = load(lanes, profile, own, first)
+            for letter in range(letters):
+                store(lanes, profile, own + 1 + letter, first, lookup(lanes, source.table, letter, residues))
+
+
+class LaneProfiles(NamedTuple):
+    """Scores of a query of each lane's own with any letters, for pairs beside each other.
+
+    `query` is the column of `table`, (letters, 32), of each residue, uint8, `target` the row, integers.
+    """
+
+    query: Any
+    target: Any
+    table: Any
+
+    @staticmethod
+    def look_up(source: LaneProfiles, lanes: Any, scratch: Any, rows: Any, at: Any, place: Any) -> Any:
+        if at == 0:
+            _make_profiles(source, lanes, scratch, rows)
+        for lane in range(lanes.width):
+            own = lane * (source.table.shape[0] + 1)
+            scratch.picked[lane] = own + 1 + scratch.target[at, lane]
+        for first in range(0, rows, lanes.width):
+            store_turned(lanes, scratch.profile, scratch.picked, first, scratch.found, first, place)
+        return place
+
+    @staticmethod
+    def beside(source: LaneProfiles, lanes: Any, scratch: Any, row: Any, column: Any) -> Any:
+        return load(lanes, scratch.found, row, column)
 
 
 @shared
@@ -247,10 +295,13 @@ def scores(source: Any, lanes: Any, like: Any, scratch: Any, letters: Any, step:
 
 
 @by_type
-def look_up(source: Any, lanes: Any, found: Any, residues: Any, place: Any) -> Any:
-    """Look up in `found`, (letters, enough), what a column has to be asked for, where `place` says."""
+def look_up(source: Any, lanes: Any, scratch: Any, rows: Any, at: Any, place: Any) -> Any:
+    """What `beside` has to know of column `at`; `place` says where in `scratch` it may keep more.
+
+    `scratch` is that of `plait.dp.pairs.lists.sweep_beside`.
+    """
 
 
 @by_type
-def beside(source: Any, lanes: Any, found: Any, query: Any, row: Any, residues: Any, place: Any) -> Any:
-    """The scores of a row of pairs beside each other in a column of `residues`, of which is looked up."""
+def beside(source: Any, lanes: Any, scratch: Any, row: Any, column: Any) -> Any:
+    """The scores of a row of pairs beside each other in a column, as `look_up` has told it."""
