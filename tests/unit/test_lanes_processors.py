@@ -212,11 +212,16 @@ def operations(element: Any, width: int) -> list[tuple[str, Any, list[Any]]]:
         pairs += " and or shift_right"
         named["vector_any_bits"] = [group]
         named["vector_widen"] = [LaneGroup(types.int64, width), group]
+        if element.bitwidth < 64:
+            named["lane_narrow"] = [group, LaneGroup(types.int64, width)]
     if element == types.int32 and width > 2:
         named["vector_product_even"] = named["vector_product_odd"] = [group, group]
         named["vector_interleaved"] = [LaneGroup(types.int64, width // 2)] * 2 + [group]
     named |= {f"vector_{name}": [group, group] for name in pairs.split()}
     found = [(name, getattr(instructions, name), kinds) for name, kinds in named.items()]
+    if element.bitwidth == 8 and width >= 8:
+        kinds = [lanes, rows, types.Array(types.int64, 1, "C"), types.int64, rows, types.int64, types.int64]
+        found.append(("vector_store_turned", shuffles.vector_store_turned, kinds))
     for index in (types.uint8, types.uint16):
         kinds = [lanes, rows, types.int64, LaneGroup(index, width)]
         found.append((f"vector_lookup_{index}", shuffles.vector_lookup, kinds))

@@ -305,7 +305,8 @@ def store_turned(lanes: Any, rows: Any, picked: Any, lane: int, found: Any, row:
     for j in range(lanes.width):
         _checked(lanes, rows, int(picked[j]), lane)
         _checked(lanes, found, row + j, place)
-        found[row : row + lanes.width, place + j] = rows[picked[j], lane : lane + lanes.width]
+    square = rows[picked[: lanes.width], lane : lane + lanes.width]
+    found[row : row + lanes.width, place : place + lanes.width] = square.T
 
 
 def product_even(a: Any, b: Any) -> Any:
