@@ -9,20 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.target import Target, over_threads
-from plait.dp.pairs.choices import AsAsked, KeepChoices, KeepValues, ScoresOnly, keeps, of_kind
-from plait.dp.pairs.diagonals import Edges, Region, StripeScratch, sweep_region
-from plait.dp.pairs.gaps import (
-    AffineGap,
+from plait.dp.pairs.choices import (
+    AsAsked,
     EdgeEnds,
-    GapDifferences,
+    KeepChoices,
+    KeepValues,
     LocalEnds,
+    ScoresOnly,
     at_top,
-    differences,
-    in_lanes,
     keep_best,
+    keeps,
+    of_kind,
     see,
     with_floor,
 )
+from plait.dp.pairs.diagonals import Edges, Region, StripeScratch, sweep_region
+from plait.dp.pairs.gaps import AffineGap, GapDifferences, differences, in_lanes
 from plait.dp.pairs.paths import describe_paths
 from plait.dp.pairs.scores import (
     ROWS,
