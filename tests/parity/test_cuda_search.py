@@ -180,6 +180,11 @@ class TestSmall:
         """Two launches, ties of the last of the best with and without room, and scores of 32 bits."""
         from plait.dp.pairs import gpu_search as cuda_search
 
+        steps: list[str] = []
+        for name in ("_packed", "_exact"):
+            own = getattr(cuda_search.SearchSlot, name)
+            noted = lambda *given, name=name, own=own: (steps.append(name), own(*given))[1]  # noqa: E731
+            monkeypatch.setattr(cuda_search.SearchSlot, name, noted)
         monkeypatch.setattr(cuda_search, "_TOGETHER", 2)
         monkeypatch.setattr(cuda_search, "_TIED", room)
         case = Case(7, [k % 9 for k in range(70)], letters=4, copies=3)
@@ -194,6 +199,8 @@ class TestSmall:
             wanted = np.flatnonzero((scores >= floor) & (case.blocks.lengths.ravel() > 0))
             assert best.lanes.tolist() == wanted.tolist()
             assert best.scores.tolist() == scores[wanted].tolist()
+        # The device has the second launch before what the first one found is taken over.
+        assert steps == ["_packed"] * 2 + ["_exact"] * 3
 
     def test_a_slot_is_offered_to_all_who_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """One waits for another device, and must not be the only one who is told."""

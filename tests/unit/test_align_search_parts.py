@@ -67,6 +67,15 @@ def test_packed_pieces_are_as_many_for_each_device(tmp_path: Path, columns: int,
     assert len(chunks) % devices == 0 or len(chunks) == packed.blocks
 
 
+@pytest.mark.parametrize(("share", "rounds"), [(3.0, 1), (0.8, 1), (0.7, 1), (0.6, 2), (0.5, 2), (0.4, 2)])
+def test_a_database_is_not_cut_for_a_little(tmp_path: Path, share: float, rounds: int) -> None:
+    """`share` of it is what all devices take at a time."""
+    packed = database(write(tmp_path / "d.fa", f">s\n{'ACDEFGHIKL' * 4}\n" * 12 * BLOCK_LANES))
+    columns = int(packed.first_columns[-1])
+    shape = CPU_SHAPE._replace(database_bytes=int(columns * BLOCK_LANES * share) // 2, tasks=2)
+    assert len(list(PackedSource(packed, shape).chunks(make_scoring(None, 11, 1)))) == 2 * rounds
+
+
 @pytest.mark.parametrize("evalue", [10.0, 1e-2, 1e-6, 0.0])
 @pytest.mark.parametrize(("kind", "strand"), [("protein", "given"), ("dna", "both")])
 def test_what_cannot_be_a_hit_is_not_ranked(

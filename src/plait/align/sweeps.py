@@ -221,8 +221,9 @@ class PackedSource:
         first_columns = database.first_columns
         done, first = 0, 0
         columns, tasks = int(first_columns[-1]), self._shape.tasks or 1
-        pieces = -(-columns * BLOCK_LANES // (self._shape.database_bytes * tasks)) * tasks
-        step = -(-columns // max(pieces, 1))
+        # As few rounds of all tasks as can be: what is sent at the beginning of each is waited for.
+        rounds = max(round(columns * BLOCK_LANES / (self._shape.database_bytes * tasks)), 1)
+        step = -(-columns // (rounds * tasks))
         while first < database.blocks:
             most = first_columns[first] + step
             last = min(max(first + 1, int(np.searchsorted(first_columns, most))), database.blocks)

@@ -344,6 +344,17 @@ class _Started(NamedTuple):
     done: Any
 
 
+class _StartedBest(NamedTuple):
+    """The best of queries on their way to the host; all scores stay on the device, in `out`."""
+
+    forms: Sequence[QueryForms]
+    floors: NDArray[np.int32]
+    out: Any
+    #: Counters, places and scores, see `find_best`.
+    found: Sequence[NDArray[np.int32]]
+    done: Any
+
+
 class SearchSlot(SlotArrays):
     """Memory of a device for one part, and a stream; for one thread at a time, which has the device."""
 
@@ -428,33 +439,54 @@ class SearchSlot(SlotArrays):
         """
         # Of one size: while others compute, what few queries have found would be taken over too late.
         step = -(-len(forms) // -(-len(forms) // _TOGETHER))
-        for first in range(0, len(forms), step):
-            some = forms[first : first + step]
-            shape = len(some), targets.used.size
-            out = self.room("packed scores 0", shape, np.int32)
-            counters = self._packed(some, targets, out)
+        before: _StartedBest | None = None
+        for number, first in enumerate(range(0, len(forms), step)):
             floors = np.clip(wanted[0][first : first + step], 0, PACKED_LIMIT).astype(np.int32)
-            room = min(shape[1], 2 * wanted[1] + _TIED)
-            places, scores = (self.room(name, (shape[0], room), np.int32) for name in ("places", "best"))
-            given = self.upload("floors", floors), np.int32(wanted[1]), counters, places, scores
-            find_best.launch(shape[0], FINDERS, out, *given, stream=self.stream)
-            names = zip(("counters", "places", "best"), (counters, places, scores), strict=True)
-            counted, place, score = (self.download(name, array) for name, array in names)
-            self.wait()
-            for k, form in enumerate(some):
-                count = int(counted[1, k])
-                if count > room:
-                    # Too many are equal: all of them come. What is not exact is equal, too.
-                    everything = self.download("all scores", out[k])
-                    self.wait()
-                    known = np.minimum(everything, PACKED_LIMIT).astype(np.int64)
-                    which, own = best_lanes(np.arange(shape[1]), known, int(floors[k]), wanted[1])
-                else:
-                    order = np.argsort(place[k, :count])
-                    which = place[k, order].astype(np.int64)
-                    own = score[k, order].astype(np.int64)
-                self._exact(form, targets, own, which, most)
-                yield which, own
+            started = self._start_best(forms[first : first + step], targets, floors, wanted[1], number % 2)
+            if before is not None:
+                yield from self._finish_best(before, targets, wanted[1], most)
+            before = started
+        if before is not None:
+            yield from self._finish_best(before, targets, wanted[1], most)
+
+    def _start_best(
+        self,
+        forms: Sequence[QueryForms],
+        targets: OnDevice,
+        floors: NDArray[np.int32],
+        wanted: int,
+        half: int,
+    ) -> _StartedBest:
+        shape = len(forms), targets.used.size
+        out = self.room(f"packed scores {half}", shape, np.int32)
+        counters = self._packed(forms, targets, out)
+        room = min(shape[1], 2 * wanted + _TIED)
+        places, scores = (self.room(name, (shape[0], room), np.int32) for name in ("places", "best"))
+        given = self.upload("floors", floors), np.int32(wanted), counters, places, scores
+        find_best.launch(shape[0], FINDERS, out, *given, stream=self.stream)
+        names = zip(("counters", "places", "best"), (counters, places, scores), strict=True)
+        found, done = zip(*(self.fetch(f"{name} {half}", array) for name, array in names), strict=True)
+        return _StartedBest(forms, floors, out, found, done[-1])
+
+    def _finish_best(
+        self, started: _StartedBest, targets: OnDevice, wanted: int, most: int
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        forms, floors, out, (counted, place, score), done = started
+        done.synchronize()
+        for k, form in enumerate(forms):
+            count = int(counted[1, k])
+            if count > place.shape[1]:
+                # Too many are equal: all of them come. What is not exact is equal, too.
+                everything = self.download("all scores", out[k])
+                self.wait()
+                known = np.minimum(everything, PACKED_LIMIT).astype(np.int64)
+                which, own = best_lanes(np.arange(out.shape[1]), known, int(floors[k]), wanted)
+            else:
+                order = np.argsort(place[k, :count])
+                which = place[k, order].astype(np.int64)
+                own = score[k, order].astype(np.int64)
+            self._exact(form, targets, own, which, most)
+            yield which, own
 
     def _wide(
         self, form: QueryForms, targets: OnDevice, which: NDArray[np.int64], most: int
