@@ -33,7 +33,7 @@ from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
 R = TypeVar("R")
 
 #: Sides of tiles that the path is followed through, and columns of a launch, at least.
-LEAST_TILE = 1024
+LEAST_TILE = 768
 LEAST_COLUMNS = 1 << 16
 #: Bytes that the edges of tiles of that size may take; where they take more, tiles are larger by far.
 _FEW_BYTES = 1 << 28
@@ -129,9 +129,9 @@ def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity, wanted: i
 
 #: Score of residues that do not exist: what goes on from them is less than what it came from.
 _NEVER = -128
-#: What a column takes, in proportion, by stripes of a multiprocessor: 3 to 5 for each of its four schedulers
-#: (measured on an H200, design/0004).
-_COLUMN_TIMES: Final = {12: 36, 16: 47, 20: 57}
+#: What a column takes, in proportion, by stripes of a multiprocessor: 3 or 4 for each of its four schedulers
+#: (measured on an H200, design/0004); registers leave room for no more.
+_COLUMN_TIMES: Final = {12: 45, 16: 58}
 #: Where scores of 32 bits leave room for fewer stripes in so much shared memory, narrow ones are taken.
 _FEW_STRIPES = 10
 _SHARED = 200 << 10
@@ -286,6 +286,10 @@ class _Memory:
         )
         self.following = upload("following", np.zeros(1, np.int32))
         side = int(visit.rows[1] - visit.rows[0]), int(visit.columns[1] - visit.columns[0])
+        if visit.watched and tile.row_end == coded.query.size:
+            # Where an alignment may end anywhere nobody asks for the last row of the matrix: the last stripe,
+            # for which all wait at the end, is then as whole and as fast as the others.
+            rows = query.size
         self.shape = kernel.Shape(
             *map(np.int32, (rows, columns, -(-side[0] // height), side[1], visit.corner))
         )

@@ -292,8 +292,8 @@ if not SIMULATED:
     )
 
 
-#: Neighbouring rows in each thread; an even number.
-ROWS = 16
+#: Neighbouring rows in each thread; an even number. With more of them a column is prepared for more cells.
+ROWS = 24
 #: Columns after which a warp hands on what it has; a power of two, at least 32.
 BLOCK = 32
 _LETTERS = 2 * BLOCK

@@ -651,10 +651,19 @@ class Walk:
         if count and len(rest) and rest[0, 0] == self.runs[count - 1, 0]:
             self.runs[count - 1, 1] += rest[0, 1]
             rest = rest[1:]
-        self.runs = np.concatenate([self.runs[:count], rest])
+        self._make_room(len(rest))
+        self.runs[count : count + len(rest)] = rest
         self.cursor[:] = before.cursor
-        self.cursor[4] = len(self.runs)
+        self.cursor[4] = count + len(rest)
         return True
+
+    def _make_room(self, more: int) -> None:
+        """Room for so many runs more, and those that close the walk; all are copied now and then only."""
+        needed = int(self.cursor[4]) + more + 3
+        if needed > len(self.runs):
+            grown = np.zeros((2 * needed, 2), np.int64)
+            grown[: len(self.runs)] = self.runs
+            self.runs = grown
 
     @contextmanager
     def _pool(self, sweep: Sweep | None) -> Iterator[_Pool | None]:
@@ -671,11 +680,7 @@ class Walk:
 
     def _through(self, ready: _Ready) -> None:
         tile = ready.tile
-        needed = int(self.cursor[4]) + tile.row_end - tile.row + tile.column_end - tile.column + 3
-        if needed > len(self.runs):
-            grown = np.zeros((2 * needed, 2), np.int64)
-            grown[: len(self.runs)] = self.runs
-            self.runs = grown
+        self._make_room(tile.row_end - tile.row + tile.column_end - tile.column)
         setup = self.pair.setup
         place = StripeBits(tile.row, tile.column, setup.limits.stretch, setup.lanes.width)
         self.steps.walk(place, ready.bits, self.pair.costs, self.cursor, self.runs)
