@@ -19,6 +19,7 @@ from support.cuda_examples import examples_of
 from support.ranks import on_ranks
 
 from plait.align import SubstitutionMatrix, align, local_best, score
+from plait.align import aligner as aligners
 from plait.align import batches as whole_pairs
 from plait.devices.driver import DriverDevice
 from plait.dp.pairs import kbest
@@ -77,6 +78,8 @@ def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     from plait.dp.pairs import gpu_stripes as cuda_long_kernel
 
     memory = 1 << 12 if SIMULATED else 1 << 19
+    # Nothing is so short that it needs no device.
+    monkeypatch.setattr(aligners.Aligner, "_single", lambda *given: None)
     monkeypatch.setattr(whole_pairs, "_TILED_CELLS", 1)
     monkeypatch.setattr(pair_launches, "_CHOICES_BESIDE_MANY", memory)
     monkeypatch.setattr(whole_pairs, "LongPair", partial(LongPair, checkpoint_limit=memory))
@@ -177,6 +180,37 @@ def test_two_pairs_at_the_same_time() -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.gpu
+@pytest.mark.cuda_simulator
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("mode", MODES[:2])
+def test_a_score_is_found_without_what_nobody_asks_for(monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
+    """The last row of a local pair, and edges of other tiles than the best."""
+    from plait.dp.pairs import gpu_long as cuda_long
+
+    bottoms, copied = set[int](), []
+
+    class Noted(cuda_long._Memory):
+        def __init__(self, coded: Any, visit: Any, *rest: Any) -> None:
+            super().__init__(coded, visit, *rest)
+            if visit.rows[-1] == coded.query.size:
+                bottoms.add(int(self.shape.rows) % (32 * cuda_long.kernel.ROWS))
+
+        def fetch_kept(self, *given: Any) -> None:
+            kept = [values[1:] for values in self.visit.kept or ()]
+            for values in kept:
+                values[:] = -(10**6)
+            super().fetch_kept(*given)
+            copied.append(sum(int((values > -(10**6)).any(axis=2).sum()) for values in kept))
+            assert copied[-1] < max(sum(values.size for values in kept) // 4, 1)
+
+    monkeypatch.setattr(cuda_long, "_Memory", Noted)
+    query, target = related(DNA, SIZE - SIZE % 64 + 5)
+    how: dict[str, Any] = {"mode": mode, "kind": "dna", **AFFINE}
+    assert score(query, target, device="cuda", **how) == score(query, target, device="cpu", **how)
+    assert (bottoms == {0}) == (mode == "local") and bool(copied) == (mode == "local")
+
+
 @pytest.mark.cuda_simulator
 def test_what_is_still_copied_is_not_written_over() -> None:
     from plait.devices.cuda_devices import on_device
@@ -185,22 +219,22 @@ def test_what_is_still_copied_is_not_written_over() -> None:
     device, go_on, order = cuda_long._Device(0), threading.Event(), list[bool]()
 
     class First:
-        def fetch_kept(self, stream: Any) -> None:
+        def fetch_kept(self, stream: Any, best: Any) -> None:
             assert go_on.wait(300)
 
     class Second:
-        def fetch_kept(self, stream: Any) -> None:
+        def fetch_kept(self, stream: Any, best: Any) -> None:
             order.append(first.done())
 
     with on_device(0):
         own = [cuda_long._kept(device, "rows", 2, 3)]
-        first = device.keep(First())  # type: ignore[arg-type]
+        first = device.keep(First(), np.zeros(0, np.int64))  # type: ignore[arg-type]
         own.append(cuda_long._kept(device, "rows", 2, 3))
         for k, array in enumerate(own):
             array.copy_to_device(np.full((2, 3), k))
         assert [np.unique(array.copy_to_host()).tolist() for array in own] == [[0], [1]]
         with ThreadPoolExecutor(1) as pool:
-            second = pool.submit(device.keep, Second())  # type: ignore[arg-type]
+            second = pool.submit(device.keep, Second(), np.zeros(0, np.int64))  # type: ignore[arg-type]
             go_on.set()
             second.result(300).result(300)
     assert order == [True] and device.turn == 0

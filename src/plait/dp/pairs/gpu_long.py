@@ -217,18 +217,18 @@ class _Device:
         self._copier = ThreadPoolExecutor(1, thread_name_prefix="plait-kept")
         self._copy: Future[None] | None = None
 
-    def keep(self, memory: _Memory) -> Future[None]:
+    def keep(self, memory: _Memory, best: NDArray[np.int64]) -> Future[None]:
         """Copy what is kept while the next launch runs; what comes of it is for those who want it."""
         if self._copy is not None:
             # Of another launch, perhaps of another pair: its memory is given back first.
             wait([self._copy])
-        self._copy = self._copier.submit(self._fetch, memory)
+        self._copy = self._copier.submit(self._fetch, memory, best)
         self.turn = 1 - self.turn
         return self._copy
 
-    def _fetch(self, memory: _Memory) -> None:
+    def _fetch(self, memory: _Memory, best: NDArray[np.int64]) -> None:
         with on_device(self.facts.number):
-            memory.fetch_kept(self.copying)
+            memory.fetch_kept(self.copying, best)
 
 
 def _kept(device: _Device, name: str, count: int, size: int) -> Any:
@@ -314,10 +314,23 @@ class _Memory:
         found: NDArray[np.int64] = self._from(self.kept.best).astype(np.int64)
         return found
 
-    def fetch_kept(self, stream: Any) -> None:
-        """Copy the edges between tiles to where they are kept."""
-        assert self.visit.kept is not None
-        for there, here in zip((self.kept.rows, self.kept.columns), self.visit.kept, strict=True):
+    def fetch_kept(self, stream: Any, best: NDArray[np.int64]) -> None:
+        """Copy the edges between tiles, of which these are the best values, to where they are kept."""
+        visit = self.visit
+        assert visit.kept is not None
+        pairs = (self.kept.rows, visit.kept.rows), (self.kept.columns, visit.kept.columns)
+        if visit.sought:
+            i = int(np.argmax(best.max(axis=1)))
+            for j in np.flatnonzero(best[i] == best.max()).tolist():
+                places = (i, j, visit.columns - visit.columns[0]), (j, i, visit.rows - visit.rows[0])
+                for (there, here), (k, m, starts) in zip(pairs, places, strict=True):
+                    if k:
+                        # With the corner.
+                        own = slice(max(int(starts[m]) - 1, 0), int(starts[m + 1]))
+                        there[k - 1, own].copy_to_host(here[k].reshape(-1).view(np.int64)[own], stream=stream)
+            stream.synchronize()
+            return
+        for there, here in pairs:
             inner = here[1:]
             if inner.flags.c_contiguous and 0 < inner.size == 2 * there.size:
                 # Those of a whole region, with one copy.
@@ -422,9 +435,10 @@ def _sweep(pair: LongPair, coded: _Coded, memory: _Memory, device: _Device) -> N
     if visit.below is not None:
         visit.below.begin(memory.below)
     memory.fetch_edges()
+    best = memory.fetch_best()
     if visit.kept is not None:
-        visit.copies.append(device.keep(memory))
-    return memory.fetch_best()
+        visit.copies.append(device.keep(memory, best))
+    return best
 
 
 def _wait_for(above: Below) -> None:

@@ -510,7 +510,7 @@ def _sweep_piece(pair: LongPair, many: ManyTiles, piece: _Piece) -> _Swept:
         shape = (rows.size - 1, edges.row_h.size, 2), (columns.size - 1, edges.column_h.size, 2)
         kept = Checkpoints(np.empty(shape[0], np.int32), np.empty(shape[1], np.int32))
     copies: list[Future[None]] = []
-    values = many.sweep(pair, Visit(rows, columns, edges, corner, kept, watched, copies, None, None))
+    values = many.sweep(pair, Visit(rows, columns, edges, corner, kept, watched, False, copies, None, None))
     for copy in copies:
         copy.result()
     return values, edges, kept

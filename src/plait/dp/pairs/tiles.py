@@ -129,8 +129,9 @@ class Visit(NamedTuple):
 
     `rows` and `columns` are where tiles begin, and the end of the last, in the whole matrix. `edges` are
     upper and left, to be changed to lower and right; `corner` is ``h`` above and left. `kept` is where the
-    edges of the tiles go, those of the first ones too, or None; `watched`: their best values are wanted. In
-    `copies` a target puts what still copies to `kept` when the tiles are swept; the sweep waits for it.
+    edges of the tiles go, those of the first ones too, or None; `watched`: their best values are wanted, and
+    `sought`: no other edges than those of the best tiles of the first row with such. In `copies` a target
+    puts what still copies to `kept` when the tiles are swept; the sweep waits for it.
     `above` is what the visit above has begun this one with, if it has; `below` None in the last row.
     """
 
@@ -140,6 +141,7 @@ class Visit(NamedTuple):
     corner: int
     kept: Checkpoints | None
     watched: bool
+    sought: bool
     copies: list[Future[None]]
     above: Below | None
     below: Below | None
@@ -224,11 +226,11 @@ _SOUGHT_CELLS = 1 << 24
 
 
 def bytes_to_seek(cells: int, limit: int) -> int:
-    """Bytes of edges, at most `limit`, that are kept where only the end of an alignment is wanted.
+    """Bytes of edges, at most `limit`, where only the end of an alignment is wanted.
 
-    Those of tiles as long as an eighth of the matrix of so many cells, one of which is swept again.
+    Those of tiles as long as a fortieth of the matrix of so many cells, one of which is swept again.
     """
-    return min(limit, 16 * 8 * isqrt(cells))
+    return min(limit, 16 * 40 * isqrt(cells))
 
 
 class Sweep:
@@ -236,8 +238,8 @@ class Sweep:
 
     `edges` are the upper and left ones of the region, changed to the lower and right ones; `corner` is ``h``
     above and left of it; `limit` the bytes for the edges of the tiles, 0 if they are not kept. `ending`: the
-    end of the alignment is wanted, if it may be in any cell. `wanted` tiles are likely to be swept again; 0
-    if nobody knows.
+    end of the alignment is wanted, if it may be in any cell, and `seeking`: nothing else. `wanted` tiles are
+    likely to be swept again; 0 if nobody knows.
     """
 
     def __init__(
@@ -250,8 +252,10 @@ class Sweep:
         limit: int,
         ending: bool,
         wanted: int = 0,
+        *,
+        seeking: bool = False,
     ) -> None:
-        self.pair, self.steps, self.edges, self.ending = pair, steps, edges, ending
+        self.pair, self.steps, self.edges, self.ending, self.seeking = pair, steps, edges, ending, seeking
         self.many: ManyTiles | None = steps.many
         if self.many is not None and self.many.serves(pair, region):
             self.grid: Grid = self.many.grid(region, limit, wanted)
@@ -357,7 +361,8 @@ class Sweep:
         starts = grid.rows[down.start : down.stop + 1], grid.columns[across.start : across.stop + 1]
         last = i + 1 == self.shape[0]
         visit = Visit(
-            *(*starts, edges, corner, kept, self.ending, self.copies), above, None if last else below
+            *(*starts, edges, corner, kept),
+            *(self.ending, self.seeking, self.copies, above, None if last else below),
         )
         try:
             self.values[down, across] = self.many.sweep(self.pair, visit)
@@ -387,7 +392,7 @@ class Sweep:
                 best, _ = sweep_tile(self.pair, self.steps, tile, edges, corner, False)
             else:
                 limit = bytes_to_seek(tile.cells, self.pair.checkpoint_limit)
-                part_of = Sweep(self.pair, self.steps, tile, edges, corner, limit, True)
+                part_of = Sweep(self.pair, self.steps, tile, edges, corner, limit, True, seeking=True)
                 part_of.run()
                 part_of.find_end()
                 best = part_of.best
@@ -400,7 +405,10 @@ class Sweep:
         tile = self.grid.tile(i, j)
         rows, columns = tile.within(self.grid.region)
         corner = int(self.corners[0, 0])
-        if j > 0:
+        if i not in self.grid.visit_rows:
+            # What was kept of its own visit, perhaps of no other.
+            corner = int(kept.columns[j, rows.start - 1, 0])
+        elif j > 0:
             corner = int(kept.rows[i, columns.start - 1, 0])
         elif i > 0:
             corner = int(kept.columns[0, rows.start - 1, 0])
@@ -710,9 +718,9 @@ def whole_matrix(pair: LongPair, steps: TileSteps) -> tuple[Tile, Edges]:
     return Tile(0, rows, 0, columns), edges
 
 
-def _first_pass(pair: LongPair, steps: TileSteps, checkpoint_limit: int) -> Sweep:
+def _first_pass(pair: LongPair, steps: TileSteps, checkpoint_limit: int, *, seeking: bool = False) -> Sweep:
     region, edges = whole_matrix(pair, steps)
-    sweep = Sweep(pair, steps, region, edges, 0, checkpoint_limit, bool(pair.free.anywhere))
+    sweep = Sweep(pair, steps, region, edges, 0, checkpoint_limit, bool(pair.free.anywhere), seeking=seeking)
     sweep.run()
     sweep.find_end()
     steps.end(pair.free, pair.costs.gap_open, pair.costs.gap_extend, edges, sweep.best)
@@ -726,9 +734,8 @@ def score_long(pair: LongPair, steps: TileSteps) -> NDArray[np.int64]:
         whole = Tile(0, pair.costs.query.size, 0, pair.costs.target.size)
         if steps.many.serves(pair, whole):
             # Where many tiles are swept together, the end in any cell is found from their edges.
-            # Where several devices sweep, in pieces enough for all.
-            limit = bytes_to_seek(whole.cells, pair.checkpoint_limit) * max(steps.many.visits // 4, 1)
-    return _first_pass(pair, steps, limit).best
+            limit = bytes_to_seek(whole.cells, pair.checkpoint_limit)
+    return _first_pass(pair, steps, limit, seeking=True).best
 
 
 def align_long(
