@@ -333,9 +333,9 @@ def test_tiles_tell_how_low_the_last_of_the_best_can_be(wanted: int) -> None:
 
 
 def test_plan_of_a_small_region_cuts_it() -> None:
-    grid = plan_grid(Tile(0, 2_000, 0, 1_500), 1, H200._replace(height=512))
-    assert grid.rows.tolist() == [0, 1_024, 2_000]
-    assert grid.columns.tolist() == [0, 1_024, 1_500]
+    grid = plan_grid(Tile(0, 2_000, 0, 1_500), 1, H200)
+    assert grid.rows.tolist() == [0, 1_536, 2_000]
+    assert grid.columns.tolist() == [0, 1_500]
 
 
 def test_plan_for_little_memory_of_a_device() -> None:

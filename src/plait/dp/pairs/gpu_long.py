@@ -33,14 +33,14 @@ from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
 R = TypeVar("R")
 
 #: Sides of tiles that the path is followed through, and columns of a launch, at least.
-LEAST_TILE = 768
+LEAST_TILE = 1536
 LEAST_COLUMNS = 1 << 16
 #: Bytes that the edges of tiles of that size may take; where they take more, tiles are larger by far.
 _FEW_BYTES = 1 << 28
 #: Side of a larger tile, by the square root of rows and columns together. Copying edges takes time in
 #: proportion to the area over the side, and sweeping tiles on the way of the alignment again in proportion to
 #: the lengths times the side.
-_SIDE_BY_ROOT = 16
+_SIDE_BY_ROOT = 32
 #: Tiles for each alignment that is asked for: of every fourth, four have no near neighbour.
 _TILES_A_WANTED = 20
 #: Cells of a launch for each multiprocessor: three to four seconds, so that a run can be stopped.

@@ -337,22 +337,16 @@ class OnDevice(NamedTuple):
 
 
 class _Started(NamedTuple):
-    """Scores of queries on their way to the host, those of packed lanes, or none of them."""
+    """Scores of queries on their way to the host, those of packed lanes, or none of them.
+
+    Of the best, `found` are counters, places and scores (`find_best`), and all scores stay on the device.
+    """
 
     forms: Sequence[QueryForms]
-    found: NDArray[np.int32]
+    found: Any
     done: Any
-
-
-class _StartedBest(NamedTuple):
-    """The best of queries on their way to the host; all scores stay on the device, in `out`."""
-
-    forms: Sequence[QueryForms]
-    floors: NDArray[np.int32]
-    out: Any
-    #: Counters, places and scores, see `find_best`.
-    found: Sequence[NDArray[np.int32]]
-    done: Any
+    floors: Any = None
+    scores: Any = None
 
 
 class SearchSlot(SlotArrays):
@@ -439,7 +433,7 @@ class SearchSlot(SlotArrays):
         """
         # Of one size: while others compute, what few queries have found would be taken over too late.
         step = -(-len(forms) // -(-len(forms) // _TOGETHER))
-        before: _StartedBest | None = None
+        before: _Started | None = None
         for number, first in enumerate(range(0, len(forms), step)):
             floors = np.clip(wanted[0][first : first + step], 0, PACKED_LIMIT).astype(np.int32)
             started = self._start_best(forms[first : first + step], targets, floors, wanted[1], number % 2)
@@ -456,7 +450,7 @@ class SearchSlot(SlotArrays):
         floors: NDArray[np.int32],
         wanted: int,
         half: int,
-    ) -> _StartedBest:
+    ) -> _Started:
         shape = len(forms), targets.used.size
         out = self.room(f"packed scores {half}", shape, np.int32)
         counters = self._packed(forms, targets, out)
@@ -466,12 +460,12 @@ class SearchSlot(SlotArrays):
         find_best.launch(shape[0], FINDERS, out, *given, stream=self.stream)
         names = zip(("counters", "places", "best"), (counters, places, scores), strict=True)
         found, done = zip(*(self.fetch(f"{name} {half}", array) for name, array in names), strict=True)
-        return _StartedBest(forms, floors, out, found, done[-1])
+        return _Started(forms, found, done[-1], floors, out)
 
     def _finish_best(
-        self, started: _StartedBest, targets: OnDevice, wanted: int, most: int
+        self, started: _Started, targets: OnDevice, wanted: int, most: int
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        forms, floors, out, (counted, place, score), done = started
+        forms, (counted, place, score), done, floors, out = started
         done.synchronize()
         for k, form in enumerate(forms):
             count = int(counted[1, k])

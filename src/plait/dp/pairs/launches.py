@@ -43,7 +43,7 @@ R = TypeVar("R")
 _LEAST_CELLS = 2_000_000_000
 #: Where many tiles are swept together: choices of a tile, most bytes of checkpoints, and the share of the
 #: free memory that they may take.
-_CHOICES_BESIDE_MANY = 1 << 20
+_CHOICES_BESIDE_MANY = 1 << 21
 _MOST_CHECKPOINTS = 1 << 34
 _SHARE_OF_MEMORY = 4
 
