@@ -20,27 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from plait.devices.target import Problem, Target, over_threads, resolve
 from plait.errors import InvalidInput, in_range
-from plait.lang.algebras import (
-    LogSum,
-    Probability,
-    SaturatingMaxPlus,
-    algebra_in_lanes,
-    choice,
-    extend,
-)
+from plait.lang.algebras import LogSum, Probability, SaturatingMaxPlus, algebra_in_lanes, choice, extend
 from plait.lang.compile import by_type_of, kernel, shared
-from plait.lang.lanes import (
-    equal,
-    greater,
-    highest_bit,
-    lanes_of,
-    load,
-    lowest_bit,
-    mask_bits,
-    splat,
-    store,
-    width_of,
-)
+from plait.lang.lanes import equal, greater, lanes_of, load, lowest_bit, mask_bits, splat, store, width_of
 from plait.settings import thread_count
 from plait.states.models import HiddenMarkovModel
 
@@ -108,7 +90,7 @@ class Reached(NamedTuple):
 class Beating(NamedTuple):
     """Ways back of as many states as lanes, int64 (frames, sequences).
 
-    Bit ``r * width + s``: the way from state r into s is better than those from all states before r.
+    Bit ``(width - 1 - r) * width + s``: the way from state r into s is better than all those before it.
     """
 
     rows: Any
@@ -162,7 +144,7 @@ def _note(ways: Any, algebra: Any, lanes: Any, model: Any, values: Any, place: A
     alg, found, bits = _in_lanes(algebra, lanes), splat(lanes, algebra.zero), 0
     for r in range(width_of(lanes)):
         step = extend(alg, splat(lanes, values[k, r]), load(lanes, model.matrix, r, 0))
-        bits |= mask_bits(greater(step, found)) << r * width_of(lanes)
+        bits |= mask_bits(greater(step, found)) << (width_of(lanes) - 1 - r) * width_of(lanes)
         found = choice(alg, found, step)
     ways.rows[t, k] = bits
     return found
@@ -184,7 +166,7 @@ def _last_better(ways: Any, algebra: Any, lanes: Any, model: Any, row: Any, plac
     column = 0
     for r in range(width_of(lanes)):
         column |= 1 << r * width_of(lanes)
-    return highest_bit(ways.rows[t + 1, k] >> s & column) // width_of(lanes)
+    return width_of(lanes) - 1 - lowest_bit(ways.rows[t + 1, k] >> s & column) // width_of(lanes)
 
 
 _reached: Final[Any] = by_type_of({Reached: _keep, Beating: _note})
