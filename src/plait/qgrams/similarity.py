@@ -18,18 +18,7 @@ from plait.devices.target import Problem, Target, over_threads, resolve, stretch
 from plait.errors import InvalidInput, in_range
 from plait.lang.algebras import choice, extend
 from plait.lang.compile import by_type_of, kernel, shared
-from plait.lang.lanes import (
-    greater,
-    lanes_of,
-    load,
-    lowest_bit,
-    mask_bits,
-    minimum,
-    splat,
-    store,
-    width_of,
-    without_lowest,
-)
+from plait.lang.lanes import greater, lanes_of, load, mask_bits, minimum, splat, store, width_of
 
 #: Most letters of a q-gram.
 LONGEST: Final = 255
@@ -164,12 +153,10 @@ def _report_some(sink: Any, lanes: Any, found: Any, a: Any, block: Any, count: A
         elif least > 0:
             found[1, 0] = least - 1
             word = mask_bits(greater(load(lanes, found, 0, group), splat(lanes, found[1, 0])))
-        while word != 0:
-            k = group + lowest_bit(word)
-            if k < count:
+        for k in range(group, min(group + width, count) if word != 0 else group):
+            if word >> k - group & 1:
                 common, other = np.int64(found[0, k]), block + k
                 _take(sink, a, query, targets.order[other], common, size + targets.sizes[other])
-            word = without_lowest(word)
 
 
 #: Take note of what a query shares with the targets of a block; `of`: queries and targets.
