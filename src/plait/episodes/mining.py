@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -499,31 +500,21 @@ def _parsed(text: str) -> tuple[list[str], list[tuple[float, float]]]:
 
 
 def episodes_file(
-    events: str | os.PathLike[str],
-    output: str | os.PathLike[str],
-    *,
-    listed: str | os.PathLike[str] | None,
-    windows: Sequence[tuple[float, float]],
-    support: int,
-    max_size: int,
-    columns: tuple[str, str],
-    threads: int | None,
-    progress: _Progress,
+    events: Path, output: Path | str, *, listed: Path | None, columns: tuple[str, str], **asked: Any
 ) -> Episodes:
-    """As `mine`, or `count` where there are `listed` episodes, from file to file."""
+    """As `mine` of what is `asked`, or `count` where there are `listed` episodes, from file to file."""
     inputs = [events] if listed is None else [events, listed]
     check_output(output, inputs)
     table_suffix(output)
     facts: dict[str, object] = {"version": __version__, "inputs": [os.path.realpath(path) for path in inputs]}
+    find: Any = partial(mine, **asked)
     if listed is None:
-        facts |= {"windows": windows, "support": support, "max_size": max_size}
-
-    find: Any = partial(mine, windows=windows, support=support, max_size=max_size, progress=progress)
-    if listed is not None:
-        find = partial(count, episodes=read_episodes(listed))
+        facts |= {name: asked[name] for name in ("windows", "support", "max_size")}
+    else:
+        find = partial(count, episodes=read_episodes(listed), threads=asked["threads"])
     given = read_events(events, types=columns[0], times=columns[1])
     try:
-        found: Episodes = find(*given, threads=threads)
+        found: Episodes = find(*given)
     except FormatError as error:
         told: Any = {"found": error.found, "expected": error.expected, "record": error.record}
         raise FormatError(events, column=columns[error.column == _TIME], **told) from error

@@ -82,22 +82,17 @@ def _lines_or_fasta(path: str | os.PathLike[str]) -> Texts:
 
 
 def similar_file(
-    queries: Path,
-    targets: Path | None,
-    output: Path | str | None,
-    *,
-    column: str | None = None,
-    smiles: bool = False,
-    **asked: Any,
+    queries: Path, targets: Path | None, output: Path | str | None, **asked: Any
 ) -> tuple[int, int, int]:
     """Write similar pairs as a table, or all similarities as a .npy file; texts of both sets, and pairs.
 
-    `asked` are parameters of `similar`; without `at_least` and `nearest` a .npy file is a matrix. Errors are
-    those of `read_texts`, `similar` and of writing.
+    `asked` are parameters of `read_texts` and `similar`; without `at_least` and `nearest` a .npy file is a
+    matrix. Errors are those of `read_texts`, `similar` and of writing.
     """
     inputs = [queries] if targets is None else [queries, targets]
-    left = read_texts(queries, column=column, smiles=smiles)
-    right = left if targets is None else read_texts(targets, column=column, smiles=smiles)
+    how = {name: asked.pop(name) for name in ("column", "smiles")}
+    left = read_texts(queries, **how)
+    right = left if targets is None else read_texts(targets, **how)
     other = None if targets is None else right.texts
     sizes = len(left.texts), len(right.texts)
     if output is not None and os.fspath(output).lower().endswith(".npy"):

@@ -20,24 +20,17 @@ _PIECE, _LINES = 1 << 24, 1 << 16
 
 
 def write_numbers(
-    generator: Generator,
-    output: Path | None,
-    *,
-    count: int,
-    distribution: str = "uniform",
-    dtype: str = "float64",
-    device: str = "auto",
-    threads: int | None = None,
+    generator: Generator, output: Path | None, *, count: int, distribution: str, dtype: str, **asked: Any
 ) -> None:
     """Draw numbers, or points of `Sobol`, into a .npy file; without one, as lines on standard output.
 
-    `InvalidInput` if the name ends otherwise; `FormatError` if it cannot be written.
+    `asked`: device and threads. `InvalidInput` if the name ends otherwise; `FormatError` if it cannot be
+    written.
     """
     one_of("distribution", distribution, DISTRIBUTIONS)
     whole("count", count, 0, generator.left if isinstance(generator, Sobol) else math.inf)
     kind = "uint32" if distribution == "raw" else dtype
     shape = (count, generator.dimensions) if isinstance(generator, Sobol) else (count,)
-    asked: dict[str, Any] = {"device": device, "threads": threads}
     if distribution != "raw":
         asked["dtype"] = dtype
 

@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -39,20 +40,12 @@ _HELD: Final = 256
 
 
 def decode_file(
-    model: str | os.PathLike[str],
-    observations: str | os.PathLike[str],
-    output: str | os.PathLike[str],
-    *,
-    what: str,
-    beam: float = math.inf,
-    most: int | None = None,
-    threads: int | None = None,
-    device: str = "auto",
+    model: Path, observations: Path, output: Path | str, what: str, beam: float, most: int | None, **on: Any
 ) -> tuple[int, int]:
     """Decode sequences of a file and write a table; numbers of sequences and of rows.
 
-    `what`: ``best``, ``sum``, ``count`` or ``posterior``, which graphs lack. FormatError if a file is not
-    what it should be; InvalidInput if the two do not fit.
+    `what`: ``best``, ``sum``, ``count`` or ``posterior``, which graphs lack; `on`: device and threads.
+    FormatError if a file is not what it should be; InvalidInput if the two do not fit.
     """
     own: HiddenMarkovModel | Graph
     own = HiddenMarkovModel.read(model) if os.fspath(model).lower().endswith(".json") else Graph.read(model)
@@ -62,7 +55,7 @@ def decode_file(
         if what == "posterior":
             raise InvalidInput("what", found=found, expected="a hidden Markov model (.json)")
     else:
-        answer, found = partial(_of_model, own, what, device, threads), "a hidden Markov model"
+        answer, found = partial(_of_model, own, what, on), "a hidden Markov model"
     if (beam < math.inf or most is not None) and found != "best with a graph":
         raise InvalidInput("beam, active", found=found, expected="best with a graph, to which they belong")
     fields = _FIELDS["graph" if isinstance(own, Graph) and what == "best" else what]
@@ -119,18 +112,14 @@ def _of_graph(graph: Graph, what: str, beam: float, most: int | None, given: Seq
     return [[{"score": found.score, "labels": found.outputs.tolist()}]]
 
 
-def _of_model(
-    model: HiddenMarkovModel, what: str, device: str, threads: int | None, given: Sequence[Any]
-) -> _Rows:
+def _of_model(model: HiddenMarkovModel, what: str, on: dict[str, Any], given: Sequence[Any]) -> _Rows:
     """Rows for each of some sequences."""
     if what == "best":
-        found = decode_each(model, given, device=device, threads=threads)
-        return [_stretches(model, one) for one in found]
+        return [_stretches(model, one) for one in decode_each(model, given, **on)]
     if what == "sum":
-        logs = likelihood_each(model, given, device=device, threads=threads)
-        return [[{"log_likelihood": log}] for log in logs.tolist()]
+        return [[{"log_likelihood": log}] for log in likelihood_each(model, given, **on).tolist()]
     one = partial(_counts if what == "count" else _shares, model)
-    return over_threads(thread_count() if threads is None else threads, given, one)
+    return over_threads(thread_count() if on["threads"] is None else on["threads"], given, one)
 
 
 def _counts(model: HiddenMarkovModel, given: Any) -> list[dict[str, Any]]:
