@@ -45,6 +45,8 @@ from plait.types import Tabular
 #: What events that come from Python are called in errors.
 _GIVEN, _TYPE, _TIME = "events", "type", "time"
 _Progress: TypeAlias = Callable[[int, int, int], None]
+#: Episodes by blocks, and their number.
+_Blocks: TypeAlias = tuple[Iterator[NDArray[np.int32]], int]
 
 #: Candidates counted by a thread at a time, and most frequent episodes of one size.
 _BLOCK: Final = 1 << 14
@@ -341,28 +343,23 @@ def mine(
     bounds = _checked_windows(windows)
     events, executor = _Events(types, times, bounds), LocalExecutor(threads)
     frequent = np.repeat(np.arange(len(events.names), dtype=np.int32)[:, None], 3, axis=1)
-    blocks, total, tables, levels = iter([frequent]), len(frequent), [], []
+    tables, levels = [], []
+    found: _Blocks = iter([frequent]), len(frequent)
     for size in range(1, max_size + 1):
-        frequent, table, level = _level(events, size, total, blocks, support, executor, progress)
+        frequent, table, level = _level(events, size, found, support, executor, progress)
         tables.append(table)
         levels.append(level)
-        blocks, total = _candidates(frequent, size, len(bounds))
-        if not total:
+        found = _candidates(frequent, size, len(bounds))
+        if not found[1]:
             break
     return Episodes(pa.concat_tables(tables), levels)
 
 
 def _level(
-    events: _Events,
-    size: int,
-    total: int,
-    blocks: Iterable[NDArray[np.int32]],
-    support: int,
-    executor: LocalExecutor,
-    progress: _Progress | None = None,
+    events: _Events, size: int, among: _Blocks, support: int, executor: LocalExecutor, progress: Any = None
 ) -> tuple[NDArray[np.int32], pa.Table, Level]:
-    """Count blocks of episodes, `total` in all: those with support, as a table, and what was done."""
-    begun, done, number = time.perf_counter(), 0, 0
+    """Count episodes `among` some: those with support, as a table, and what was done."""
+    (blocks, total), begun, done, number = among, time.perf_counter(), 0, 0
     kept, answers = [], []
     latest_of, number_of = (partial(_counted, alg, events.stream, size) for alg in (_LATEST, _NUMBER))
     for block, found in executor.map(lambda block: (block, latest_of(block)), blocks):
@@ -428,16 +425,14 @@ def count(types: Any, times: Any, episodes: Sequence[str], *, threads: int | Non
         )
         order = np.lexsort(listed.T[::-1])
         blocks = _in_blocks(listed[order])
-        _, table, level = _level(events, size, len(order), blocks, 0, executor)
+        _, table, level = _level(events, size, (blocks, len(order)), 0, executor)
         tables.append(table)
         levels.append(level)
         rows += [of_size[k] for k in order]
     return Episodes(pa.concat_tables(tables).take(pa.array(np.argsort(rows))), levels)
 
 
-def _candidates(
-    frequent: NDArray[np.int32], size: int, windows: int
-) -> tuple[Iterator[NDArray[np.int32]], int]:
+def _candidates(frequent: NDArray[np.int32], size: int, windows: int) -> _Blocks:
     """Episodes one event longer whose beginning and end are frequent, in order, by blocks; their number.
 
     The last two columns are the places, among those one event shorter, of what an episode begins and ends

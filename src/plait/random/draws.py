@@ -235,14 +235,7 @@ class Generator(ABC):
         return size
 
     def _drawn(
-        self,
-        kind: Any,
-        unit: Unit,
-        size: Size,
-        dtype: str,
-        out: Any = None,
-        device: str = "auto",
-        threads: int | None = None,
+        self, kind: Any, unit: Unit, size: Size, dtype: str, out: Any = None, **where: Any
     ) -> NDArray[Any]:
         given = size if isinstance(size, tuple) else (size,)
         shape = self._shape(tuple(whole("size", one) for one in given))
@@ -256,7 +249,8 @@ class Generator(ABC):
         flat = found.reshape(-1) if self._order == "C" else found.T
         if flat.size:
             asked = Draws(kind, unit, self._source, flat)
-            self._moved(flat.shape[-1], resolve(device, threads).launch(self._problem, asked))
+            target = resolve(**{"device": "auto", **where})
+            self._moved(flat.shape[-1], target.launch(self._problem, asked))
         return found
 
     def _moved(self, words: int, end: Any) -> None:
