@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.datasets import DatasetOutput, PartFile, Parts, PartWriter, beside, parts_of
+from plait.formats.datasets import DatasetOutput, PartFile, Parts, PartWriter, parts_of
 from plait.formats.parquet import ParquetInput
+from plait.formats.places import beside
 from plait.formats.rearrangements import open_columns, open_rearrangements
 from plait.formats.sheets import read_sample_sheet
 from plait.formats.tables import ONE_FILE, PartSettings, open_table

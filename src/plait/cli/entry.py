@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import logging
 import os
 import signal
@@ -57,18 +58,31 @@ class _Stopped(KeyboardInterrupt):
         super().__init__()
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line, and tell what went wrong; see `plait.cli.main`.
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
 
     Parameters
     ----------
     arguments
         The words after ``plait``; those of this process by default.
+
+    Returns
+    -------
+    int
+        Exit status: 0 done; 1 a checked germline set has errors; 2 a wrong request or input; 70 an error of
+        plait itself; 130 and 143 ended by Ctrl-C and by SIGTERM.
     """
     words = with_hyphens(sys.argv[1:] if arguments is None else arguments)
     _keep_pages()
     try:
-        with _signals(), _own_warnings(), _without_pandas(), _said_of_files(), compilation_told(words):
+        with (
+            _seldom_collected(),
+            _signals(),
+            _own_warnings(),
+            _without_pandas(),
+            _said_of_files(),
+            compilation_told(words),
+        ):
             status = _run(words)
             sys.stdout.flush()
             return status
@@ -159,6 +173,17 @@ def _for_commands(message: str) -> str:
     from plait.reports.plain_text import as_options
 
     return as_options(message)
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Search for cycles seldom: each looks at all that modules have, and other threads wait for it."""
+    threshold = gc.get_threshold()
+    gc.set_threshold(threshold[0] and 50_000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*threshold)
 
 
 @contextmanager

@@ -204,23 +204,6 @@ def rows_of_part(settings: PartSettings) -> int:
     return most
 
 
-def is_dataset(output: str | os.PathLike[str]) -> bool:
-    """Whether an output is to be a folder of parts: its name ends in a slash."""
-    return os.fspath(output).endswith("/")
-
-
-def beside(output: str | os.PathLike[str], end: str) -> Path:
-    """The path of a file beside an output, be it a file or a folder.
-
-    >>> str(beside("a/counts/", ".checkpoint")), str(beside("s3://bucket/counts/", ".checkpoint"))
-    ('a/counts.checkpoint', 'counts.checkpoint')
-    """
-    name = os.fspath(output).rstrip("/")
-    if address_of(name) is not None:
-        name = name.rpartition("/")[2]
-    return Path(f"{name}{end}")
-
-
 class PartFile(NamedTuple):
     """A file of a dataset: its path in the folder, its rows and bytes, and the digest of its bytes."""
 

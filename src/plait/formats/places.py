@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from plait.errors import FormatError, InvalidInput, PlaitError
@@ -33,6 +34,23 @@ def address_of(path: str | os.PathLike[str]) -> str | None:
         return None
     kind, rest = found.groups()
     return f"{kind}://{'/' if kind == 'file' else ''}{rest}"
+
+
+def is_dataset(output: str | os.PathLike[str]) -> bool:
+    """Whether an output is to be a folder of parts: its name ends in a slash."""
+    return os.fspath(output).endswith("/")
+
+
+def beside(output: str | os.PathLike[str], end: str) -> Path:
+    """The path of a file beside an output, be it a file or a folder.
+
+    >>> str(beside("a/counts/", ".checkpoint")), str(beside("s3://bucket/counts/", ".checkpoint"))
+    ('a/counts.checkpoint', 'counts.checkpoint')
+    """
+    name = os.fspath(output).rstrip("/")
+    if address_of(name) is not None:
+        name = name.rpartition("/")[2]
+    return Path(f"{name}{end}")
 
 
 def absolute(path: str | os.PathLike[str]) -> str:

@@ -371,6 +371,8 @@ class _Given(NamedTuple):
 
 def _files_of(path: str | os.PathLike[str], facts: Mapping[str, str]) -> list[_Given]:
     """The files of a dataset, or the table of an unpacked archive of IMGT/HighV-QUEST; else the path."""
+    if os.path.isfile(path):
+        return [_Given(path, path, facts)]
     found = sorted(Path(path).glob(f"{IMGT_TABLE}*")) if os.path.isdir(path) else []
     if found:
         return [_Given(found[0], path, facts)]

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.formats.datasets import beside
 from plait.formats.layouts import AUTO, LayoutChoice
+from plait.formats.places import beside
 from plait.formats.rearrangements import RearrangementReader
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, whole_runs
 from plait.formats.tables import open_table
