@@ -201,7 +201,7 @@ class Room:
     def parts(self, n: int, count: int, zero: Any) -> list[rows.Part]:
         """Columns in so many parts of about as many cells each."""
         # The last part has X besides, which counts where rows are short.
-        ends = [round(n * (k / count) ** (0.45 if n < 5000 else 0.5)) for k in range(count + 1)]
+        ends = [round(n * (k / count) ** (0.45 if n < 3000 else 0.55)) for k in range(count + 1)]
         edges = self.taken("edges", (count, n, rows.EDGE) if count > 1 else (1, 1, 1), zero)
         return [rows.Part(a, b, b, 0, k, edges) for k, (a, b) in enumerate(pairwise(ends))]
 
