@@ -24,7 +24,6 @@ from support.examples import examples
 from support.generation_problems import GENERATION_PROBLEMS, weigh_batch
 
 from plait.devices.target import CpuTarget, ReferenceTarget
-from plait.dp.pairs.choices import ScoresOnly
 from plait.dp.pairs.gaps import AffineGap, GapStates, LinearGap
 from plait.dp.pairs.inter_sequence import Block, BlockScratch, EveryCell, RowEnds, block_scores
 from plait.dp.pairs.launches import PAIR_LIST
@@ -246,7 +245,7 @@ def test_pairs_refuse_what_is_no_score(name: str, target: Any) -> None:
 def _block_scores(
     lanes: Any, gap: Any, algebra: Any, ends: Any, query: Any, table: Any, block: Any, scratch: Any, out: Any
 ) -> None:
-    out[0] = block_scores(lanes, gap, algebra, ends, ScoresOnly(), query, table, block, scratch, out)
+    out[0] = block_scores(lanes, gap, algebra, ends, query, table, block, scratch)
 
 
 def in_lane(case: AlignmentCase, sign: int, algebra: Any, call: Any) -> int:
@@ -281,8 +280,8 @@ def in_lane(case: AlignmentCase, sign: int, algebra: Any, call: Any) -> int:
 
 
 def _interpreted_blocks(*arguments: Any) -> None:
-    *first, block, scratch, out = arguments
-    out[0] = np.asarray(block_scores(*first[:4], ScoresOnly(), *first[4:], block, scratch, out)).ravel()[0]
+    *given, out = arguments
+    out[0] = np.asarray(block_scores(*given)).ravel()[0]
 
 
 @pytest.mark.parametrize(("name", "compiled"), in_both(("max plus", "min plus"), ("min plus",)))

@@ -337,12 +337,11 @@ def _writer(
     from plait.formats.tables import table_or_lines
 
     schema = _schema(request)
-    model = settings.model
     told = {
         "version": __version__,
-        "parameters": model.parameters.name,
-        "temperature": model.temperature,
-        "dangles": model.dangles,
+        "parameters": settings.model.parameters.name,
+        "temperature": settings.model.temperature,
+        "dangles": settings.model.dangles,
         "max_span": settings.max_span,
         **({"enforce": True} if settings.enforce else {}),
         **({"shape": [settings.slope, settings.intercept]} if inputs.shape is not None else {}),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import groupby, pairwise
@@ -87,33 +87,35 @@ def strands_of(sequences: Sequence[Strand], group: int, one: Any, *, apart: bool
 
     A sequence by itself begins where `longest` bases of each before it end.
     """
-    letters, *beside = (list(map(itemgetter(field), sequences)) for field in range(4))
-    longest = max(map(len, letters), default=0)
+    # Few passes: sequences are seldom in the cache.
+    letters = list(map(itemgetter(0), sequences))
+    sizes = list(map(len, letters))
+    longest = max(sizes, default=0)
     # A small loop around is looked for up to three bases behind the last.
     size = longest + 4
+    told = [(g, s) for g, s in enumerate(sequences) if not s.partners is s.stacked is s.paired is None]
 
-    def laid_out(told: Sequence[Any], count: int, nothing: Any) -> NDArray[Any]:
-        known = [(g, values) for g, values in enumerate(told) if values is not None]
+    def laid_out(field: int, count: int, nothing: Any) -> NDArray[Any]:
+        known: list[tuple[int, Any]] = [(g, one[field]) for g, one in told if one[field] is not None]
         table = filled((count, group, size if known else 0), nothing)
         for g, values in known:
             table[:, g, : values.shape[-1]] = values
         return (table if apart else table.swapaxes(1, 2)).reshape(count, -1)
 
     codes = np.empty((1, group * size), np.int8)
-    lay_codes(codes.reshape(group, size) if apart else codes.reshape(size, group).T, letters)
+    lay_codes(codes.reshape(group, size) if apart else codes.reshape(size, group).T, letters, sizes)
     anything = np.array([[[0]], [[longest]]], np.int32)
-    known = laid_out(beside[0], 2, anything), laid_out(beside[1], 1, one), laid_out(beside[2], 2, one)
+    known = laid_out(1, 2, anything), laid_out(2, 1, one), laid_out(3, 2, one)
     return Strands(codes, *known, 1 if apart else group, size if apart else longest)
 
 
-def lay_codes(places: NDArray[np.int8], letters: Iterable[NDArray[np.int8]]) -> None:
-    """Write letters of sequences, each into a row of `places`, as those of `Strands`."""
+def lay_codes(places: NDArray[np.int8], letters: Sequence[NDArray[np.int8]], sizes: Sequence[int]) -> None:
+    """Write letters of sequences of these sizes, each into a row of `places`, as those of `Strands`."""
     places[...], end = BEYOND, 0
-    for bases, run in groupby(letters, len):
-        some = list(run)
-        first, end = end, end + len(some)
-        text = np.frombuffer(b"".join(some), np.int8)  # type: ignore[arg-type]  # arrays are buffers
-        places[first:end, 1 : 1 + bases] = text.reshape(len(some), bases)
+    for bases, run in groupby(sizes):
+        first, end = end, end + len(list(run))
+        text = b"".join(letters[first:end])  # type: ignore[arg-type]  # arrays are buffers
+        places[first:end, 1 : 1 + bases] = np.frombuffer(text, np.int8).reshape(end - first, bases)
 
 
 def filled(shape: tuple[int, ...], value: Any) -> NDArray[Any]:
@@ -199,7 +201,7 @@ class Room:
     def parts(self, n: int, count: int, zero: Any) -> list[rows.Part]:
         """Columns in so many parts of about as many cells each."""
         # The last part has X besides, which counts where rows are short.
-        ends = [round(n * (k / count) ** (0.45 if n < 5000 else 0.5)) for k in range(count + 1)]
+        ends = [round(n * (k / count) ** (0.45 if n < 3000 else 0.55)) for k in range(count + 1)]
         edges = self.taken("edges", (count, n, rows.EDGE) if count > 1 else (1, 1, 1), zero)
         return [rows.Part(a, b, b, 0, k, edges) for k, (a, b) in enumerate(pairwise(ends))]
 
@@ -324,7 +326,7 @@ def _fold(compiled: bool, batch: FoldBatch, target: Target) -> list[Best]:
         sweep, more, call = room.again(_same(fold, batch, mine, longest, group), laid_out)
         lengths, *_, signs = more
         lengths[: len(sizes)], lengths[len(sizes) :] = sizes, 0
-        lay_codes(sweep.strands.codes.reshape(-1, group).T, map(itemgetter(0), mine))
+        lay_codes(sweep.strands.codes.reshape(-1, group).T, [strand.codes for strand in mine], sizes)
         with _followed(sweep.kept.exterior, group, alg.zero):
             parts = min(max(min(threads, longest // _PART), longest // _CACHED), _MOST_PARTS)
             if group == 1 and parts > 1:
@@ -386,7 +388,8 @@ def _sum(compiled: bool, batch: EnsembleBatch, target: Target) -> list[Summed]:
     @np.errstate(divide="ignore", over="ignore")
     def run(room: Room, numbers: list[int], group: int, threads: int) -> list[Summed]:
         mine = [batch.strands[k] for k in numbers]
-        longest = max(strand.codes.size for strand in mine)
+        sizes = [strand.codes.size for strand in mine]
+        longest = max(sizes)
 
         def laid_out() -> Any:
             sweep = room.sweep(lanes, rows.EveryStem(), batch, mine, group)
@@ -399,7 +402,7 @@ def _sum(compiled: bool, batch: EnsembleBatch, target: Target) -> list[Summed]:
 
         key = _same((fill, batch.probabilities), batch, mine, longest, group)
         sweep, call, derive, listing = room.again(key, laid_out)
-        lay_codes(sweep.strands.codes.reshape(-1, group).T, map(itemgetter(0), mine))
+        lay_codes(sweep.strands.codes.reshape(-1, group).T, [strand.codes for strand in mine], sizes)
         with _followed(sweep.kept.exterior, group, alg.zero):
             call()
         sums = sweep.kept.exterior[0, :group]
@@ -414,8 +417,7 @@ def _sum(compiled: bool, batch: EnsembleBatch, target: Target) -> list[Summed]:
         logarithms = (sums if batch.logarithms else np.log(sums)).tolist()
         found = []
         for g, k in enumerate(numbers):
-            size = batch.strands[k].codes.size
-            drawn = [_draw(draw, sweep.filled, (size, g), share) for share in batch.shares[k]]
+            drawn = [_draw(draw, sweep.filled, (sizes[g], g), share) for share in batch.shares[k]]
             found.append(Summed(logarithms[g], *tables[g], drawn))
         return found
 

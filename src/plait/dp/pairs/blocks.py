@@ -26,7 +26,6 @@ from plait.dp.pairs.lists import read_only
 from plait.errors import Unsupported
 from plait.lang.compile import kernel, shared
 
-_NO_BITS = np.zeros((1, 1, 4), np.uint32)
 #: Blocks for a thread at a time.
 _SHARE_CELLS = 1 << 28
 
@@ -113,16 +112,8 @@ def _score(
     def run(share: tuple[int, int]) -> None:
         first, last = share
         chosen = np.arange(first, last)
-        call(
-            setup,
-            blocks.packed,
-            blocks.first_columns,
-            lengths,
-            chosen,
-            block_memory(setup),
-            _NO_BITS,
-            out[first:last],
-        )
+        memory = block_memory(setup)
+        call(setup, blocks.packed, blocks.first_columns, lengths, chosen, memory, out[first:last])
         progress(int(blocks.lengths[first:last].sum(dtype=np.int64)) * setup.query.size)
 
     over_threads(threads, list(pairwise(edges.tolist())), run)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plait.dp.pairs.gaps import choices
-from plait.lang.compile import by_type, by_type_of, shared
+from plait.lang.compile import by_type_of, shared
 from plait.lang.lanes import (
     equal,
     greater,
@@ -106,22 +106,6 @@ class EdgeEnds(NamedTuple):
 
     marks: Any
 
-    @staticmethod
-    def at_top(ends: EdgeEnds, lanes: Any) -> Any:
-        return 0
-
-    @staticmethod
-    def with_floor(ends: EdgeEnds, lanes: Any, seen: Any, u: Any, s: Any) -> Any:
-        return s
-
-    @staticmethod
-    def see(ends: EdgeEnds, lanes: Any, seen: Any, row: Any, v: Any, u: Any) -> Any:
-        return seen
-
-    @staticmethod
-    def keep_best(ends: EdgeEnds, lanes: Any, kept: Any, seen: Any, at: Any) -> Any:
-        return 0
-
 
 class LocalEnds(NamedTuple):
     """Alignments begin and end in any cell; a gap's first residue costs `opened`, uint8; `marks` as before.
@@ -133,60 +117,67 @@ class LocalEnds(NamedTuple):
     marks: Any
     opened: Any
 
-    @staticmethod
-    def at_top(ends: LocalEnds, lanes: Any) -> Any:
-        none = splat(lanes, np.int16(0))
-        return none, none, none
 
-    @staticmethod
-    def with_floor(ends: LocalEnds, lanes: Any, seen: Any, u: Any, s: Any) -> Any:
-        # From 255 on a value lies so far above what a cell can lie below it that there is no floor.
-        value, opened = narrow(u, seen[0]), splat(lanes, ends.opened)
-        first, second = subtract_saturating(opened + u, value), subtract_saturating(opened + opened, value)
-        return maximum(s[0], first), maximum(s[1], second)
-
-    @staticmethod
-    def see(ends: LocalEnds, lanes: Any, seen: Any, row: Any, v: Any, u: Any) -> Any:
-        value, best, found = seen
-        opened = splat(lanes, ends.opened)
-        value = value + (widen(value, v) - widen(value, opened))
-        more = widen(value, subtract_saturating(u, opened))
-        here = splat(lanes, np.int16(2 * row)) + minimum(more, splat(lanes, np.int16(1)))
-        better = greater(value + more, best)
-        return value, maximum(best, value + more), select(better, here, found)
-
-    @staticmethod
-    def keep_best(ends: LocalEnds, lanes: Any, kept: Any, seen: Any, at: Any) -> Any:
-        _, best, found = seen
-        before, before_row, unit = load(lanes, kept, 0, 0), load(lanes, kept, 1, 0), splat(lanes, np.int16(1))
-        row, column = found >> unit, splat(lanes, np.int16(at)) + (found & unit)
-        # Of equal values the earlier row counts, and then what was seen before.
-        ahead = select(equal(best, before), before_row - row, best - before)
-        better = greater(ahead, before - before)
-        store(lanes, kept, 0, 0, maximum(best, before))
-        store(lanes, kept, 1, 0, select(better, row, before_row))
-        store(lanes, kept, 2, 0, select(better, column, load(lanes, kept, 2, 0)))
-        return 0
+def _local_at_top(ends: Any, lanes: Any) -> Any:
+    none = splat(lanes, np.int16(0))
+    return none, none, none
 
 
-@by_type
-def at_top(ends: Any, lanes: Any) -> Any:
-    """What is seen of two columns before their first row."""
+def _local_with_floor(ends: Any, lanes: Any, seen: Any, u: Any, s: Any) -> Any:
+    # From 255 on a value lies so far above what a cell can lie below it that there is no floor.
+    value, opened = narrow(u, seen[0]), splat(lanes, ends.opened)
+    first, second = subtract_saturating(opened + u, value), subtract_saturating(opened + opened, value)
+    return maximum(s[0], first), maximum(s[1], second)
 
 
-@by_type
-def with_floor(ends: Any, lanes: Any, seen: Any, u: Any, s: Any) -> Any:
-    """The scores `s` of the next row's two cells, or the least that they must lie above their diagonals.
-
-    `u` is that of the first column's cell before.
-    """
-
-
-@by_type
-def see(ends: Any, lanes: Any, seen: Any, row: Any, v: Any, u: Any) -> Any:
-    """What is seen after `row`, with `v` of its first cell and `u` of its second."""
+def _local_see(ends: Any, lanes: Any, seen: Any, row: Any, v: Any, u: Any) -> Any:
+    value, best, found = seen
+    opened = splat(lanes, ends.opened)
+    value = value + (widen(value, v) - widen(value, opened))
+    more = widen(value, subtract_saturating(u, opened))
+    here = splat(lanes, np.int16(2 * row)) + minimum(more, splat(lanes, np.int16(1)))
+    better = greater(value + more, best)
+    return value, maximum(best, value + more), select(better, here, found)
 
 
-@by_type
-def keep_best(ends: Any, lanes: Any, kept: Any, seen: Any, at: Any) -> Any:
-    """Keep the best cell, if it is in the columns `at` and the next."""
+def _local_keep_best(ends: Any, lanes: Any, kept: Any, seen: Any, at: Any) -> Any:
+    _, best, found = seen
+    before, before_row, unit = load(lanes, kept, 0, 0), load(lanes, kept, 1, 0), splat(lanes, np.int16(1))
+    row, column = found >> unit, splat(lanes, np.int16(at)) + (found & unit)
+    # Of equal values the earlier row counts, and then what was seen before.
+    ahead = select(equal(best, before), before_row - row, best - before)
+    better = greater(ahead, before - before)
+    store(lanes, kept, 0, 0, maximum(best, before))
+    store(lanes, kept, 1, 0, select(better, row, before_row))
+    store(lanes, kept, 2, 0, select(better, column, load(lanes, kept, 2, 0)))
+    return 0
+
+
+def _nothing(ends: Any, lanes: Any) -> Any:
+    return 0
+
+
+def _same_scores(ends: Any, lanes: Any, seen: Any, u: Any, s: Any) -> Any:
+    return s
+
+
+def _see_nothing(ends: Any, lanes: Any, seen: Any, row: Any, v: Any, u: Any) -> Any:
+    return seen
+
+
+def _keep_nothing(ends: Any, lanes: Any, kept: Any, seen: Any, at: Any) -> Any:
+    return 0
+
+
+#: What is seen of two columns before their first row.
+at_top = by_type_of({EdgeEnds: _nothing, LocalEnds: _local_at_top})
+
+#: The scores of the next row's cells, or the least that they must lie above their diagonals; `u` is that of
+#: the first column's cell before.
+with_floor = by_type_of({EdgeEnds: _same_scores, LocalEnds: _local_with_floor})
+
+#: What is seen after `row`, with `v` of its first cell and `u` of its second.
+see = by_type_of({EdgeEnds: _see_nothing, LocalEnds: _local_see})
+
+#: Keep the best cell, if it is in the columns `at` and the next.
+keep_best = by_type_of({EdgeEnds: _keep_nothing, LocalEnds: _local_keep_best})

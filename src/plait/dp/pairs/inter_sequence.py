@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.dp.pairs.choices import ScoresOnly, note
 from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, gaps, in_lanes
 from plait.dp.pairs.lists import FreeEnds, lane_rows
 from plait.lang.algebras import SaturatingMaxPlus, algebra_in_lanes, choice
@@ -131,12 +130,10 @@ def column(ends: Any, alg: Any, result: Any, best: Any, x: Any, remaining: Any, 
 
 
 @shared
-def _visit(step: Any, keep: Any, bits: Any, at: int, row: int, diag: Any, e: Any, f: Any, s: Any) -> Any:
+def _visit(step: Any, diag: Any, e: Any, f: Any, s: Any) -> Any:
     p, alg = step
     h = cell(p, alg, diag, e, f, s)
-    e_next, f_next = gaps(p, alg, h, e, f)
-    note(keep, step, bits, at, row, (diag, e, s, h, e_next, f_next))
-    return h, e_next, f_next
+    return h, *gaps(p, alg, h, e, f)
 
 
 @shared
@@ -150,16 +147,7 @@ def _score_columns(lanes: Any, zero: Any, table: Any, block: Any, at: int, score
 
 @shared
 def _four_columns(
-    lanes: Any,
-    step: Any,
-    ends: Any,
-    keep: Any,
-    query: Any,
-    scratch: Any,
-    bits: Any,
-    at: int,
-    top: Any,
-    best: Any,
+    lanes: Any, step: Any, ends: Any, query: Any, scratch: Any, at: int, top: Any, best: Any
 ) -> Any:
     """Visit four columns from the top border down; returns their last row and the best cells seen."""
     p, alg = step
@@ -179,10 +167,10 @@ def _four_columns(
         letter = query[row]
         left = load(lanes, h, row, 0)
         e = load(lanes, e_column, row, 0)
-        y0, e, f0 = _visit(step, keep, bits, at, row, d0, e, f0, load(lanes, scores, letter, 0))
-        y1, e, f1 = _visit(step, keep, bits, at + 1, row, d1, e, f1, load(lanes, scores, letter, width))
-        y2, e, f2 = _visit(step, keep, bits, at + 2, row, d2, e, f2, load(lanes, scores, letter, 2 * width))
-        y3, e, f3 = _visit(step, keep, bits, at + 3, row, d3, e, f3, load(lanes, scores, letter, 3 * width))
+        y0, e, f0 = _visit(step, d0, e, f0, load(lanes, scores, letter, 0))
+        y1, e, f1 = _visit(step, d1, e, f1, load(lanes, scores, letter, width))
+        y2, e, f2 = _visit(step, d2, e, f2, load(lanes, scores, letter, 2 * width))
+        y3, e, f3 = _visit(step, d3, e, f3, load(lanes, scores, letter, 3 * width))
         best = seen(ends, alg, best, (y0, y1, y2, y3))
         store(lanes, h, row, 0, y3)
         store(lanes, e_column, row, 0, e)
@@ -199,20 +187,17 @@ def block_scores(
     gap: Any,
     algebra: Any,
     ends: Any,
-    keep: Any,
     query: Any,
     table: Any,
     block: Any,
     scratch: Any,
-    bits: Any,
 ) -> Any:
     """Best scores of a query with the targets of one group of lanes.
 
     `gap` and `algebra` (`SaturatingMaxPlus` or `MaxPlus`) have numbers in the type of the scores; `ends` is
     where alignments may end: `EveryCell`, `RowEnds`, `ColumnEnds`. `query` has the row of `table` of each
     residue, int64, (m,), m > 0; `table` the scores of its letters with the targets' codes, (letters, 32).
-    `scratch` is this thread's. `keep` is `ScoresOnly`, or `KeepChoices` to fill `bits` with choices, one bit
-    a lane, (columns of the block, m, 4).
+    `scratch` is this thread's.
     """
     p = in_lanes(gap, lanes)
     alg = algebra_in_lanes(algebra, lanes)
@@ -228,7 +213,7 @@ def block_scores(
     for at in range(0, columns, 4):
         _score_columns(lanes, zero, table, block, at, scratch.scores)
         best = begin(ends, result, zero)
-        x, best = _four_columns(lanes, (p, alg), ends, keep, query, scratch, bits, at, block.top, best)
+        x, best = _four_columns(lanes, (p, alg), ends, query, scratch, at, block.top, best)
         for c in range(4):
             remaining = remaining - units[2]
             result = column(ends, alg, result, best[c], x[c], remaining, units)
@@ -371,42 +356,32 @@ def block_memory(setup: BlockSetup) -> BlockScratch:
 
 @shared
 def _sweep_group(
-    setup: Any,
-    keep: Any,
-    packed: Any,
-    first: int,
-    last: int,
-    lane: int,
-    lengths: Any,
-    scratch: Any,
-    bits: Any,
+    setup: Any, packed: Any, first: int, last: int, lane: int, lengths: Any, scratch: Any
 ) -> Any:
     lanes, gap, algebra, ends, query, table, border, _, _ = setup
     for row in range(query.size):
         store(lanes, scratch.h, row, 0, splat(lanes, border.left_h[row]))
         store(lanes, scratch.e, row, 0, splat(lanes, border.left_e[row]))
     block = Block(packed, first, last, lane, lengths, border.top, border.units)
-    return block_scores(lanes, gap, algebra, ends, keep, query, table, block, scratch, bits)
+    return block_scores(lanes, gap, algebra, ends, query, table, block, scratch)
 
 
 @shared
 def score_some_blocks(
-    setup: Any, packed: Any, columns: Any, lengths: Any, blocks: Any, scratch: Any, bits: Any, out: Any
+    setup: Any, packed: Any, columns: Any, lengths: Any, blocks: Any, scratch: Any, out: Any
 ) -> None:
     """Scores of some blocks into `out`, in their type, (number of `blocks`, lanes of a block).
 
     `packed` has the uint8 codes of all blocks, (columns, lanes of a block), `columns` int64 offsets of the
     blocks and the end of the last; `lengths` are in the type of the scores, (blocks, lanes of a block);
-    `blocks` says which, int64. `scratch` is this thread's; `bits`, unsigned (1, 1, 4), is not used.
+    `blocks` says which, int64. `scratch` is this thread's.
     """
     lanes = setup.lanes
     for k in range(blocks.size):
         b = blocks[k]
         for lane in range(0, packed.shape[1], lanes.width):
             own = lengths[b : b + 1]
-            found = _sweep_group(
-                setup, ScoresOnly(), packed, columns[b], columns[b + 1], lane, own, scratch, bits
-            )
+            found = _sweep_group(setup, packed, columns[b], columns[b + 1], lane, own, scratch)
             store(lanes, out, k, lane, found)
 
 
