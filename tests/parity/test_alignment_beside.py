@@ -108,6 +108,18 @@ def test_all_lengths_and_free_ends(free: tuple[bool, ...]) -> None:
         assert np.array_equal(scores.ends[:, [1, 3]], wanted.ends[:, [1, 3]])
 
 
+@pytest.mark.interpreted
+@pytest.mark.parametrize("free", [FREE[0], LOCAL])
+def test_interpreted_queries_of_many_letters(free: tuple[bool, ...]) -> None:
+    """Profiles of all lanes have more rows than an octet tells apart."""
+    rng, target = random.Random(str(free)), ReferenceTarget()
+    task = task_of(rng, [3, 4] * 8, matrix_of(20, 4, -1), (7, 2), free)
+    assert_same(
+        target.launch(PAIR_LIST, beside(task, 16)),
+        target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task)),
+    )
+
+
 def against(task: PairList, pairs: int, rng: random.Random) -> PairList:
     """The first query of a task, again and again, with parts of it."""
     query = task.query[: task.query_starts[1]]

@@ -134,7 +134,7 @@ class LaneProfiles(NamedTuple):
             _make_profiles(source, lanes, scratch, rows)
         for lane in range(lanes.width):
             own = lane * (source.table.shape[0] + 1)
-            scratch.picked[lane] = own + 1 + scratch.target[at, lane]
+            scratch.picked[lane] = own + 1 + int(scratch.target[at, lane])
         for first in range(0, rows, lanes.width):
             store_turned(lanes, scratch.profile, scratch.picked, first, scratch.found, first, place)
         return place
