@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -78,6 +79,18 @@ def test_lines_of_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     monkeypatch.setattr("sys.stdin", Input)
     assert main(["fold", "-", "--format", "tsv"]) == 0
     assert capsys.readouterr().out.splitlines()[1:] == ["\tGGGAAACCC\t(((...)))\t-1.2", "\tACGU\t....\t0"]
+
+
+@pytest.mark.parametrize("command", [["fold"], ["fold", "eval"]])
+def test_a_pipe_is_not_read_twice(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b">a\nGGGAAACCC\n(((...)))\n")
+    os.close(writer)
+    try:
+        assert main([*command, f"/dev/fd/{reader}"]) == 2
+    finally:
+        os.close(reader)
+    assert "found a pipe or device, expected a file to read" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from plait.align.scoring import MAX_SCORE, NO_CODE, SubstitutionMatrix
 from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.formats.compression import ByteSource, check_readable
+from plait.formats.compression import ByteSource
 from plait.formats.fasta import sequence_file_kind
 
 _AMINO_ACIDS: Final = "ARNDCQEGHILKMFPSTWYV"
@@ -109,7 +109,6 @@ class Profile:
 
 def is_profile(path: str | os.PathLike[str]) -> bool:
     """Whether a file begins as a profile does; `FormatError` if it cannot be read."""
-    check_readable(path)
     with ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
         start = source.read(_HEAD_BYTES).lstrip()
     return start.startswith((_PSSM_HEAD, _HMMER_HEAD))
@@ -122,7 +121,6 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
     and deletions are not looked at. `FormatError`, with the line, if the file is neither or is not complete;
     `Unsupported` if it has several profiles or is for nucleotides.
     """
-    check_readable(path)
     with ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
         raw = source.read(_MOST_BYTES + 1)
     if len(raw) > _MOST_BYTES:

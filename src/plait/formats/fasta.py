@@ -27,9 +27,10 @@ _SHOWN: Final = 40
 def sequence_file_kind(path: str | os.PathLike[str], expected: str) -> FileKind:
     """How a file of sequences is compressed; anything but Parquet.
 
-    `expected` is what the caller reads, for messages. FormatError if the file is empty or is of a known kind
-    that holds no sequences.
+    `expected` is what the caller reads, for messages. FormatError if the file is empty, is of a known kind
+    that holds no sequences, or is a pipe, which cannot be read twice.
     """
+    check_readable(path)
     try:
         kind = sniff(path)
     except FormatError as error:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import array_file, bad_output
-from plait.formats.compression import ByteSource, check_readable
+from plait.formats.compression import ByteSource
 from plait.formats.fasta import read_fasta, sequence_file_kind
 from plait.formats.layouts import is_text
 from plait.formats.rearrangements import open_columns
@@ -57,7 +57,6 @@ def _column(path: str | os.PathLike[str], column: str) -> Texts:
 
 
 def _lines_or_fasta(path: str | os.PathLike[str]) -> Texts:
-    check_readable(path)
     with ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
         pieces = [source.read(_PIECE)]
         fasta = pieces[0].lstrip().startswith(b">")
