@@ -439,5 +439,11 @@ def test_headers_that_do_not_fit(columns: list[str], layout: str, told: str) -> 
         layout_of("m.tsv", layout, columns)
 
 
+def test_a_field_that_a_layout_has_not_is_named() -> None:
+    told = r"columns junction, V or v.segm \(missing: junction\); say where they are: --column junction=NAME"
+    with pytest.raises(FormatError, match=told):
+        layout_of("m.tsv", "vdjdb", ["CDR3", "V", "J", "Epitope"], "", [("junction",), ("v_call",)])
+
+
 def test_every_layout_says_what_it_is() -> None:
     assert all(layout.description and layout.name == name for name, layout in LAYOUTS.items())

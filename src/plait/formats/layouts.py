@@ -112,9 +112,9 @@ class Layout:
         )
 
     def accepted(self, field: str) -> tuple[str, ...]:
-        """Names of columns that a field may have, or be made from."""
-        own = self.columns.get(field, ())
-        return own or (self.columns.get("read", ()) if field == "junction" else ())
+        """Names of columns that a field may have, or be made from; its own if the layout has none."""
+        made = self.columns.get("read", ()) if field == "junction" else ()
+        return self.columns.get(field, made) or (field,)
 
     def _wanted(self, required: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
         return required or [(name,) for name in self.required]
