@@ -13,6 +13,7 @@ import pytest
 from support.examples import often
 
 from plait.cli import main
+from plait.folding import inputs
 
 TRNA = "GCGGATTTAGCTCAGTTGGGAGAGCGCCAGACTGAAGATCTGGAGGTCCTGTGTTCGATCCACAGAATTCGCACCA"
 FOLDED = "(((((((..((((........)))).(((((.......))))).....(((((.......)))))))))))).... (-22.40)"
@@ -91,6 +92,22 @@ def test_a_pipe_is_not_read_twice(command: list[str], capsys: pytest.CaptureFixt
     finally:
         os.close(reader)
     assert "found a pipe or device, expected a file to read" in capsys.readouterr().err
+
+
+def test_what_is_kept_of_a_file_is_bounded_by_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "many.gz"
+    path.write_bytes(gzip.compress(b"GGGAAACCC\n" * 4000))
+    # It fits compressed, and so do its first blocks.
+    monkeypatch.setattr(inputs, "_HELD_BYTES", 1 << 18)
+    read = inputs.Inputs(path)
+    assert sum(len(records.sequences) for records in read.records()) == 4000
+    assert read._held == []
+    assert main(["fold", str(path), "--format", "tsv"]) == 0
+    assert capsys.readouterr().out.count("GGGAAACCC") == 4000
+    monkeypatch.setattr(inputs, "_HELD_BYTES", 1 << 20)
+    assert sum(len(records.sequences) for records in inputs.Inputs(path)._held) == 4000
 
 
 @pytest.mark.slow

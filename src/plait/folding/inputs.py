@@ -30,8 +30,8 @@ _BLOCK_SQUARES: Final = 1 << 20
 _EXPECTED: Final = "FASTA, or a sequence a line; plain, gzip or zstd"
 _REACTIVITIES: Final = "lines of a base and its reactivity"
 _PIECE: Final = 1 << 20
-#: Bytes of a file that is kept as it was looked through.
-_HELD_BYTES: Final = 1 << 24
+#: Bytes of a file that is kept as it was looked through, in the file and in memory, and those of an object.
+_HELD_BYTES, _OBJECT_BYTES = 1 << 25, 128
 #: Memory that is told beforehand.
 _MUCH: Final = 1 << 28
 
@@ -122,7 +122,7 @@ class Records(NamedTuple):
 
     def cut(self) -> Iterator[Records]:
         """The same in parts that take about as long as a block of short sequences."""
-        step = max(1, _BLOCK_SQUARES // max(1, *map(len, self.sequences)) ** 2)
+        step = max(1, _BLOCK_SQUARES // max([1, *map(len, self.sequences)]) ** 2)
         for at in range(0, len(self.sequences), step):
             part = slice(at, at + step)
             names, given = self.names and self.names[part], self.constraints and self.constraints[part]
@@ -154,7 +154,14 @@ class Inputs:
     @cached_property
     def _held(self) -> list[Records]:
         """Blocks of a file that is small enough to be read once; else none."""
-        return list(self._read(_BLOCK_BASES)) if os.path.getsize(self.path) <= _HELD_BYTES else []
+        held, left = [], _HELD_BYTES - os.path.getsize(self.path)
+        for records in self._read(_BLOCK_BASES) if left >= 0 else ():
+            # What is compressed may be many times as long as its file.
+            left -= sum(map(len, records.sequences), len(records.sequences) * _OBJECT_BYTES)
+            if left < 0:
+                return []
+            held.append(records)
+        return held
 
     def records(self, block: int = _BLOCK_BASES) -> Iterator[Records]:
         """Sequences with their constraints, in blocks of bases; FormatError says what is wrong where."""
