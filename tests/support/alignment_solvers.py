@@ -185,8 +185,8 @@ def solve_blocks(
 
     def forced(setup: BlockSetup, *arguments: Any) -> Any:
         own = _with_gaps(setup._replace(lanes=lanes_of(width)), batch, linear)
-        packed, columns, lengths, chosen, _, bits, out = arguments
-        return call(own, packed, columns, lengths, chosen, block_memory(own), bits, out)
+        packed, columns, lengths, chosen, _, out = arguments
+        return call(own, packed, columns, lengths, chosen, block_memory(own), out)
 
     try:
         found = run_blocks(forced, query, blocks, threads, lambda cells: None, (number,))
