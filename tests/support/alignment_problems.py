@@ -190,17 +190,19 @@ _COMPILED: dict[tuple[str, str], tuple[_Kernel, ...]] = {
         ("int32", 2, "linear"),
     ),
     ("antidiagonal", "edges"): (
+        ("int16", _W16, "table8"),
         ("int16", _W16, "table16"),
         ("int16", _W16, "profile8"),
         ("int16", 8, "profile16"),
         ("int32", _W32, "profile16"),
     ),
     ("antidiagonal", "local"): (
+        ("int16", _W16, "table8"),
         ("int16", _W16, "table16"),
         ("int16", _W16, "profile8"),
         ("int32", _W32, "profile16"),
     ),
-    ("antidiagonal", "extension"): (("int16", _W16, "table16"),),
+    ("antidiagonal", "extension"): (("int16", _W16, "table8"), ("int16", _W16, "table16")),
     ("tiles", "edges"): (("int16", _W16, "table16"), ("int16", 8, "profile8")),
     ("tiles", "local"): (("int16", _W16, "table8"),),
     ("tiles", "extension"): (("int32", _W32, "profile16"),),
@@ -217,13 +219,17 @@ _SELDOM: set[tuple[Any, ...]] = {
     ("inter_sequence", "rows", "int32", _W32, "affine", False),
     ("inter_sequence", "columns", "int16", _W16, "affine", False),
     ("inter_sequence", "columns", "int32", 2, "linear", False),
+    *(
+        ("antidiagonal", ends, "int16", _W16, "table16", own)
+        for ends in ("edges", "local", "extension")
+        for own in (False, True)
+    ),
     ("antidiagonal", "edges", "int16", _W16, "profile8", False),
     ("antidiagonal", "edges", "int16", _W16, "profile8", True),
     ("antidiagonal", "edges", "int16", 8, "profile16", False),
     ("antidiagonal", "edges", "int32", _W32, "profile16", False),
     ("antidiagonal", "local", "int16", _W16, "profile8", True),
     ("antidiagonal", "local", "int32", _W32, "profile16", False),
-    ("antidiagonal", "extension", "int16", _W16, "table16", True),
     ("tiles", "edges", "int16", 8, "profile8", False),
     ("tiles", "local", "int16", _W16, "table8", True),
 }
