@@ -31,6 +31,7 @@ __all__ = [
     "TargetUnavailable",
     "TaskFailed",
     "Unsupported",
+    "check_choice",
     "in_range",
     "one_of",
 ]
