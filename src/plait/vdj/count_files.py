@@ -26,6 +26,7 @@ from plait.run.rows import (
     FinishedRun,
     RowRun,
     RowWork,
+    WorkedBlock,
     asked_where_done,
     rows_per_block,
     run_rows,
@@ -44,6 +45,7 @@ from plait.vdj.calls import (
     explained,
     first_gene,
     foreign_sentences,
+    looked_up,
     those,
 )
 from plait.vdj.counting import TOTALLED, PathCounter, PathCounts, PathTotals, ResultColumns
@@ -215,6 +217,12 @@ class BlockCounter(RowWork[CountSummary]):
     identity: IdentityLimit = ANY_IDENTITY
     #: Those of the result columns that are made.
     names: tuple[str, ...] | None = None
+
+    def __call__(self, rows: pa.RecordBatch) -> WorkedBlock[CountSummary]:
+        """Work on a block, whose calls are looked up once."""
+        junction, v, j, *others = rows.columns
+        columns = [junction, looked_up(v), looked_up(j), *others]
+        return super().__call__(pa.record_batch(columns, rows.schema.names))
 
     def result(self, columns: list[pa.Array]) -> tuple[pa.RecordBatch, str | None]:
         """Their counts."""
