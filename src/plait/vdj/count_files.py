@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from plait.errors import InvalidInput
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.rearrangements import MOST_BYTES, open_rearrangements
+from plait.formats.sheets import SampleSheet
 from plait.formats.tables import ONE_FILE, PartSettings
 from plait.run.executor import Executor, LocalExecutor, Progress
 from plait.run.rows import (
@@ -447,7 +448,8 @@ def count_files(
     Parameters
     ----------
     inputs
-        AIRR Rearrangement tables (TSV, plain or compressed, or Parquet), or of another `layout`.
+        AIRR Rearrangement tables (TSV, plain or compressed, or Parquet), or of another `layout`. With a sheet
+        (`plait.formats.sheets.SampleSheet`) a file without a subject has its own name as subject_id.
     output
         The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``; or a folder of parts, whose name ends
         in a slash.
@@ -489,7 +491,11 @@ def count_files(
     provenance = plan.provenance.as_dict()
     slow, most = _pace(plan, executor)
     size = MOST_BYTES // (items_per_row(counter.columns) if long else 1)
-    with open_rearrangements(inputs, layout=layout, block_rows=_FEWEST_ROWS, block_bytes=size) as reader:
+    # Of the files of a sheet, each is of one subject.
+    named = "subject_id" if isinstance(inputs, SampleSheet) else None
+    with open_rearrangements(
+        inputs, layout=layout, block_rows=_FEWEST_ROWS, block_bytes=size, named=named
+    ) as reader:
         worked = [reader.roles[role] for role in COUNTED_ROLES]
         identity = IdentityLimit.of(min_v_identity, counter.germline.locus, worked, reader.schema.names)
         provenance["parameters"] |= identity.parameters
