@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -361,6 +361,11 @@ def decode(model: HiddenMarkovModel, observations: ArrayLike) -> Decoded:
     return decode_each(model, [observations], device="cpu", threads=1)[0]
 
 
+@lru_cache(8)
+def _kept(model: HiddenMarkovModel, algebra: Any) -> tuple[Any, _Tables]:
+    return laid_out(algebra, *(model.logs if algebra is _BEST else model.probabilities))
+
+
 class SequenceBatch(NamedTuple):
     """Sequences of `owner` as they were `given`.
 
@@ -388,6 +393,11 @@ class SequenceBatch(NamedTuple):
             first = last
         return found
 
+    def laid_out(self) -> tuple[Any, _Tables]:
+        """Lanes and the model in them, which is kept where all sequences are of symbols."""
+        own = self.model[2].shape[0] == self.owner.probabilities[2].shape[0]
+        return _kept(self.owner, self.algebra) if own else laid_out(self.algebra, *self.model)
+
     def codes(self, own: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Rows of some sequences one below the other, and their numbers of frames."""
         counts = np.array([len(self.rows[k]) for k in own])
@@ -411,7 +421,7 @@ class SequenceBatch(NamedTuple):
 
 
 def _decode_groups(run: Any, batch: SequenceBatch, target: Target) -> list[Decoded]:
-    lanes, model = laid_out(batch.algebra, *batch.model)
+    lanes, model = batch.laid_out()
     wide = model.begin.shape[1]
     # What finds the ways back from a frame of one sequence.
     each, kind = (1, np.uint16 if wide == 4 else np.int64) if wide == lanes.width else (wide, np.float64)
@@ -438,7 +448,7 @@ def _decode_groups(run: Any, batch: SequenceBatch, target: Target) -> list[Decod
 
 
 def _sum_groups(sweep: Any, batch: SequenceBatch, target: Target) -> _Floats:
-    lanes, model = laid_out(batch.algebra, *batch.model)
+    lanes, model = batch.laid_out()
     logs = np.array(batch.logs, np.float64)
 
     def one(own: NDArray[np.int64]) -> None:
