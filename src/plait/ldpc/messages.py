@@ -26,18 +26,13 @@ from plait.lang.lanes import (
 
 
 @shared
-def _negative(alg: Any, where: Any, value: Any) -> Any:
-    """`value`, with the other sign where `where` is negative."""
-    return select(greater(alg.zero, where), alg.zero - value, value)
-
-
-@shared
 def _held(alg: Any, value: Any) -> Any:
-    return minimum(maximum(value, alg.zero - alg.most), alg.most)
+    # Types end at `most`, but one below -most.
+    return maximum(value, alg.zero - alg.most)
 
 
 class SignedLeast(NamedTuple):
-    """Sign of the product, least magnitude: lanes of integers from -most to most; `zero` says nothing.
+    """Sign of the product, least magnitude: lanes of integers up to `most`, their last; `zero` says nothing.
 
     A bit says at most `bound` to a check, so that sums of several messages are seldom held at `most`: what is
     held, and one of its messages taken out, is no longer what the others say. `part` is what a message is
@@ -118,14 +113,16 @@ def _step_of_numbers(
     for k in range(first, last):
         value = without(alg, fetch(alg, place, said, bits[k]), fetch(alg, place, messages, k))
         put(alg, place, own, k - first, value)
-        size = _negative(alg, value, value)
+        # Compilers know that value - value is 0.
+        size = maximum(value, value - value - value)
         second, least = minimum(second, maximum(least, size)), minimum(least, size)
         signs = signs ^ value
     one, two = least - (least >> alg.part), second - (second >> alg.part)
     for k in range(first, last):
         value = fetch(alg, place, own, k - first)
-        told = select(equal(_negative(alg, value, value), least), two, one)
-        message = _negative(alg, signs ^ value, told)
+        nothing = value - value
+        told = select(equal(maximum(value, nothing - value), least), two, one)
+        message = select(greater(nothing, signs ^ value), nothing - told, told)
         put(alg, place, messages, k, message)
         rest = value if layered else fetch(alg, place, sums, bits[k])
         put(alg, place, sums, bits[k], added(alg, rest, message))
