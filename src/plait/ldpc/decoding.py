@@ -13,9 +13,9 @@ from plait.devices.target import Problem, Target, over_threads, resolve
 from plait.errors import InvalidInput, in_range, one_of
 from plait.lang.algebras import algebra_in_lanes
 from plait.lang.compile import kernel, shared
-from plait.lang.lanes import host_lanes, lanes_of, mask_bits, store_turned, width_of
+from plait.lang.lanes import host_lanes, lanes_of, mask_bits
 from plait.ldpc.codes import Code
-from plait.ldpc.messages import Parities, SignedLeast, fetch, is_one, parity_step, put
+from plait.ldpc.messages import Parities, SignedLeast, fetch, is_one, parity_step, put, receive
 
 Method = Literal["sum-product", "min-sum"]
 Schedule = Literal["flooding", "layered"]
@@ -74,21 +74,24 @@ def _settle(words: Any, counts: Any, new: Any, count: Any) -> None:
 
 @kernel
 def decode_group(
-    place: Any, algebra: Any, code: Any, prior: Any, memory: Any, limits: Any, words: Any, found: Any
+    place: Any, algebra: Any, code: Any, given: Any, memory: Any, limits: Any, words: Any, found: Any
 ) -> Any:
     """Decode words side by side: `words` int64 (2, bits), their bits by lanes. Returns which are of the code.
 
-    `code`: bits and starts of its checks. `prior`, like the sums of `memory`, has the message of each bit
-    that was received; `memory`: sums, sums of before, messages of the checks, and two of the longest check.
+    `code`: bits and starts of its checks. `memory`: the message of each bit that was received, which `given`
+    has before (`messages.receive`), sums, sums of before, messages of the checks, and two of the longest one.
     `limits`: iterations, whether checks use what others have said in the same one, and the lanes in use. A
     lane that has a word of the code stays as it is. `found`: iterations of each lane, int64, and bits to
     fill, uint8 (words, bits).
     """
     (bits, starts), (counts, out) = code, found
-    sums, said, messages, own, later = memory
+    prior, sums, said, messages, own, later = memory
     iterations, layered, used = limits
     alg = algebra_in_lanes(algebra, place[0])
     size, done, count = words.shape[1], ~used, 0
+    receive(alg, place[0], given, prior)
+    for n in range(size):
+        put(alg, place, sums, n, fetch(alg, place, prior, n))
     while True:
         for n in range(size):
             words[0, n] = mask_bits(is_one(alg, fetch(alg, place, sums, n)))
@@ -133,13 +136,6 @@ def round_to_units(ratios: Any, units: Any) -> None:
             units[word, n] = np.int8(min(max(value, np.float32(-MOST)), np.float32(MOST)))
 
 
-@kernel
-def turn_words(lanes: Any, words: Any, picked: Any, messages: Any) -> None:
-    """Words `picked` int64 (lanes,), of as many columns as there are messages, in lanes."""
-    for n in range(0, messages.shape[0], width_of(lanes)):
-        store_turned(lanes, words, picked, n, messages, n, 0)
-
-
 def to_units(ratios: NDArray[Any], units: NDArray[np.int8]) -> NDArray[np.int8]:
     """`units` with logarithms of ratios as min-sum has them; int8 are in its units already."""
     if ratios.dtype == np.int8:
@@ -152,12 +148,11 @@ def to_units(ratios: NDArray[Any], units: NDArray[np.int8]) -> NDArray[np.int8]:
 
 
 def messages_of(batch: DecodeBatch, ratios: NDArray[Any], prior: NDArray[Any], room: NDArray[Any]) -> Any:
-    """The algebra; `prior` has the messages of logarithms of ratios, (columns, lanes), and `room` as many."""
+    """The algebra, and the messages of logarithms of ratios for `receive`, which has them in `prior`."""
     (words, columns), width, kind = ratios.shape, prior.shape[1], batch.kind
     if batch.method == "min-sum":
         units = to_units(ratios, room.reshape(width, -1))
-        turn_words(lanes_of(width), units, np.arange(width), prior)
-        return SignedLeast(*map(kind, (0, MOST, BOUND, 2)))
+        return SignedLeast(*map(kind, (0, MOST, BOUND, 2))), (units, np.arange(width))
     sums, said = _LIMITS[kind]
     pairs = prior.reshape(-1, 2, width)
     pairs[:] = 0.5
@@ -167,7 +162,7 @@ def messages_of(batch: DecodeBatch, ratios: NDArray[Any], prior: NDArray[Any], r
         np.exp(np.multiply(clipped, sign, out=odds), out=odds)
         odds += 1
         pairs[:columns, side, :words] = np.divide(1, odds, out=odds).T
-    return Parities(*map(kind, (0, 1, math.exp(-sums), math.exp(-said))))
+    return Parities(*map(kind, (0, 1, math.exp(-sums), math.exp(-said)))), ()
 
 
 #: Bits, iterations, and whether they are words of the code.
@@ -194,13 +189,13 @@ def _run(run: Any, batch: DecodeBatch, target: Target) -> Found:
         # Rows that begin where lines of caches do: others cost two of them each.
         begin = -room.ctypes.data % 64
         lanes = room[begin : begin + len(room) - 64].view(kind).reshape(-1, width)
-        prior, *memory = (lanes[begin:end] for begin, end in itertools.pairwise(ends))
-        algebra = messages_of(batch, batch.ratios[first:last], prior, memory[1])
-        memory[0][:], memory[2][:], words[1] = prior, nothing, 0
+        memory = tuple(lanes[begin:end] for begin, end in itertools.pairwise(ends))
+        algebra, given = messages_of(batch, batch.ratios[first:last], memory[0], memory[2])
+        memory[3][:], words[1] = nothing, 0
         used = np.int64(2 ** (last - first) - 1 if last - first < 64 else -1)
         limits = np.int64(batch.iterations), batch.layered, used
         counts = np.zeros(width, np.int64)
-        good = run(place, algebra, graph, prior, tuple(memory), limits, words, (counts, bits[first:last]))
+        good = run(place, algebra, graph, given, memory, limits, words, (counts, bits[first:last]))
         iterations[first:last] = counts[: last - first]
         found[first:last] = np.int64(good) >> np.arange(last - first) & 1
         spare.append((room, words))

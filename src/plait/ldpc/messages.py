@@ -21,7 +21,9 @@ from plait.lang.lanes import (
     select,
     splat,
     store,
+    store_turned,
     subtract_saturating,
+    width_of,
 )
 
 
@@ -97,6 +99,11 @@ def _put_pair(alg: Any, place: Any, rows: Any, k: Any, value: Any) -> None:
     store(place[0], rows, 2 * k + 1, place[1], value[1])
 
 
+def _turned(alg: Any, lanes: Any, given: Any, prior: Any) -> None:
+    for n in range(0, prior.shape[0], width_of(lanes)):
+        store_turned(lanes, given[0], given[1], n, prior, n, 0)
+
+
 def _joined(alg: Any, a: Any, b: Any) -> Any:
     zero, one = maximum(a[0] * b[0], alg.least), maximum(a[1] * b[1], alg.least)
     scale = ratio(alg.one, zero + one)
@@ -153,6 +160,8 @@ def _step_of_pairs(
 #: Message k of each lane, read and written; `place`: the lanes, and the first of them in the rows.
 fetch: Final[Any] = by_type_of({SignedLeast: _number, Parities: _pair})
 put: Final[Any] = by_type_of({SignedLeast: _put_number, Parities: _put_pair})
+#: Messages from words in rows, int8 (lanes, columns), and int64 numbers of the rows; pairs are there before.
+receive: Final[Any] = by_type_of({SignedLeast: _turned, Parities: lambda alg, lanes, given, prior: None})
 #: What two messages say together of one bit.
 added: Final[Any] = by_type_of(
     {SignedLeast: lambda alg, a, b: _held(alg, add_saturating(a, b)), Parities: _joined}
