@@ -143,7 +143,7 @@ def to_units(ratios: NDArray[Any], units: NDArray[np.int8]) -> NDArray[np.int8]:
     elif ratios.dtype in (np.float32, np.float64) and ratios.flags.carray:
         round_to_units(ratios, units)
     else:
-        round_to_units(np.array(ratios, np.float32, order="C"), units)
+        round_to_units(np.array(ratios, np.float64, order="C"), units)
     return units
 
 

@@ -263,13 +263,7 @@ def _copy(rows: Any, copies: Any) -> None:
 
 @kernel
 def decode_states(
-    lanes: Any,
-    algebra: Any,
-    model: _Tables,
-    codes: Any,
-    counts: Any,
-    values: Any,
-    ways: Any,
+    lanes: Any, algebra: Any, model: _Tables, codes: Any, counts: Any, values: Any, ways: Any
 ) -> None:
     """Best paths of sequences side by side, as for `sweep_states`, in the place of their codes.
 
@@ -587,14 +581,14 @@ def likelihood(model: HiddenMarkovModel, observations: ArrayLike) -> float:
 
 
 class _Expected(NamedTuple):
-    """Posteriors (frames, states), expected transitions (states, states), and the log-likelihood."""
+    """Posteriors (frames, states), expected transitions (states, states) if `counted`, the log-likelihood."""
 
     posterior: _Floats
     transitions: _Floats
     log_likelihood: float
 
 
-def _expected(model: HiddenMarkovModel, observations: ArrayLike) -> _Expected:
+def _expected(model: HiddenMarkovModel, observations: ArrayLike, *, counted: bool = True) -> _Expected:
     scaled, log = _probabilities(model, observations)
     forward, _, scales = _swept(_SUM, model.start, model.transitions, scaled, kept=True)
     if not scales.all():
@@ -602,16 +596,19 @@ def _expected(model: HiddenMarkovModel, observations: ArrayLike) -> _Expected:
     ones = np.ones_like(model.start)
     behind = _swept(_SUM, ones, model.transitions.T, scaled[::-1], kept=True)[0][::-1]
     ahead = forward * scaled
-    ahead /= ahead.sum(axis=1, keepdims=True)
+    ahead /= scales[:, None]
     both = ahead * behind
     totals = both.sum(axis=1, keepdims=True)
     if not totals.all():
         return _expected_of_logarithms(model, model.log_weights(observations))
-    after = behind[1:] * scaled[1:]
-    after /= after.sum(axis=1, keepdims=True)
-    # What reaches a frame from behind was made of these very values.
-    transitions = model.transitions * ((ahead[:-1] / totals[:-1]).T @ after)
-    return _Expected(both / totals, transitions, log + float(np.log(scales).sum()))
+    transitions = model.transitions
+    if counted:
+        after = behind[1:] * scaled[1:]
+        after /= after.sum(axis=1, keepdims=True)
+        # What reaches a frame from behind was made of these very values.
+        transitions = transitions * ((ahead[:-1] / totals[:-1]).T @ after)
+    both /= totals
+    return _Expected(both, transitions, log + float(np.log(scales).sum()))
 
 
 def _expected_of_logarithms(model: HiddenMarkovModel, weights: _Floats) -> _Expected:
@@ -648,7 +645,7 @@ def posterior(model: HiddenMarkovModel, observations: ArrayLike) -> _Floats:
         If an observation is not what it should be.
     """
     frames = len(observations) if isinstance(observations, str) else len(np.asarray(observations))
-    return _expected(model, observations).posterior if frames else np.empty((0, len(model.states)))
+    return _expected(model, observations, counted=False).posterior if frames else np.empty((0, len(model.states)))
 
 
 def paths(model: HiddenMarkovModel, observations: ArrayLike) -> int:
