@@ -339,19 +339,10 @@ _see_edges = by_type_of({_Inside: _leave, _AtEdges: _keep_edges})
 
 @shared
 def _two_columns(
-    ends: Any,
-    edges: Any,
-    lanes: Any,
-    rules: Any,
-    rows: Any,
-    at: int,
-    found: Any,
-    state: Any,
-    scratch: Any,
-    bits: Any,
+    ends: Any, edges: Any, lanes: Any, rules: Any, rows: Any, columns: Any, state: Any, memory: Any
 ) -> Any:
-    """Visit some rows of the columns `at` and the next; `state` is what they hand down."""
-    p, source, keep = rules
+    """Visit some rows of two columns, the first and what was looked up; `state` is what they hand down."""
+    (p, source, keep), (at, found), (scratch, bits) = rules, columns, memory
     own, first = bits[at // 2 if keep else 0], ends.marks
     low = splat(lanes, first[6]), splat(lanes, first[7]), splat(lanes, first[8]), splat(lanes, first[9])
     high = splat(lanes, first[10]), splat(lanes, first[11]), splat(lanes, first[12]), splat(lanes, first[13])
@@ -374,8 +365,10 @@ def _two_columns(
     return u0, u1, f0, f1, seen
 
 
-def _all_seen(ends: Any, edges: Any, lanes: Any, rules: Any, rows: Any, at: int, *rest: Any) -> Any:
-    return rest[1]
+def _all_seen(
+    ends: Any, edges: Any, lanes: Any, rules: Any, rows: Any, columns: Any, state: Any, memory: Any
+) -> Any:
+    return state
 
 
 _last_rows = by_type_of({EdgeEnds: _two_columns, LocalEnds: _all_seen})
@@ -400,15 +393,14 @@ def sweep_beside(
         store(lanes, scratch.v, row, 0, splat(lanes, borders[2 if row == 0 else 3]))
         store(lanes, scratch.e, row, 0, none)
     for at in range(0, columns, 2):
-        found = (
-            look_up(source, lanes, scratch, rows, at, 0),
-            look_up(source, lanes, scratch, rows, at + 1, width_of(lanes)),
-        )
+        t0 = look_up(source, lanes, scratch, rows, at, 0)
+        t1 = look_up(source, lanes, scratch, rows, at + 1, width_of(lanes))
         above = splat(lanes, borders[0 if at == 0 else 1])
         state = above, splat(lanes, borders[1]), none, none, at_top(ends, lanes)
         inside = min(all_rows - 1, rows) if at + 2 < all_columns else 0
-        state = _two_columns(ends, _Inside(), lanes, rules, (0, inside), at, found, state, scratch, bits)
-        state = _last_rows(ends, edges, lanes, rules, (inside, rows), at, found, state, scratch, bits)
+        both, memory = (at, (t0, t1)), (scratch, bits)
+        state = _two_columns(ends, _Inside(), lanes, rules, (0, inside), both, state, memory)
+        state = _last_rows(ends, edges, lanes, rules, (inside, rows), both, state, memory)
         keep_best(ends, lanes, scratch.ends, state[4], at)
 
 
