@@ -181,7 +181,7 @@ def _run(run: Any, batch: DecodeBatch, target: Target) -> Found:
     # Memory is used again: new pages take as long as what is written to them.
     spare: list[tuple[NDArray[Any], NDArray[np.int64]]] = [
         (np.empty(ends[-1] * width * kind.itemsize + 64, np.uint8), np.empty((2, code.size), np.int64))
-        for _ in range(target.threads)
+        for _ in range(min(target.threads, -(-count // width)))
     ]
 
     def one(first: int) -> None:
