@@ -347,7 +347,7 @@ def decode(model: HiddenMarkovModel, observations: ArrayLike) -> Decoded:
     return decode_each(model, [observations], device="cpu", threads=1)[0]
 
 
-@lru_cache(8)
+@lru_cache(2)
 def _kept(model: HiddenMarkovModel, algebra: Any) -> tuple[Any, _Tables]:
     return laid_out(algebra, *(model.logs if algebra is _BEST else model.probabilities))
 
