@@ -65,6 +65,8 @@ _LONGEST_PACKED: Final = 1 << 17
 _KEPT_RESIDUES: Final = 1 << 28
 
 
+#: Residues that take as long as what a target takes besides its own.
+_BESIDE: Final = 16
 #: Records of a packed database of which it is worth having the letters before the search ends.
 _KEPT_RECORDS: Final = 1 << 13
 
@@ -224,18 +226,19 @@ class PackedSource:
     def chunks(self, scoring: Scoring) -> Iterator[TargetChunk]:
         """All of it, piece by piece."""
         database = self._database
+        if not database.blocks:
+            return
         missing = matrix_columns(scoring, self.kind) == NO_CODE
         first_columns = database.first_columns
         done, first = 0, 0
-        columns, tasks = int(first_columns[-1]), self._shape.tasks or 1
+        tasks = self._shape.tasks or 1
         # As few rounds of all tasks as can be: what is sent at the beginning of each is waited for.
-        rounds = max(round(columns * BLOCK_LANES / (self._shape.database_bytes * tasks)), 1)
-        step = -(-columns // (rounds * tasks))
+        rounds = round(int(first_columns[-1]) * BLOCK_LANES / (self._shape.database_bytes * tasks))
+        work = np.cumsum((database.lengths + _BESIDE).sum(axis=1, dtype=np.int64))
+        ends = np.arange(1, max(rounds, 1) * tasks + 1) / (max(rounds, 1) * tasks) * int(work[-1])
         # Files are looked at as they are read.
         doubted = not self.paths and database.highest_code > PAD_CODE
-        while first < database.blocks:
-            most = first_columns[first] + step
-            last = min(max(first + 1, int(np.searchsorted(first_columns, most))), database.blocks)
+        for last in distinct(np.searchsorted(work, ends) + 1).tolist():
             codes = database.columns(int(first_columns[first]), int(first_columns[last]))
             # Lanes must not be given any number.
             if doubted and int(codes.max(initial=0)) > PAD_CODE:
