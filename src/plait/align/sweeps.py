@@ -67,8 +67,8 @@ _KEPT_RESIDUES: Final = 1 << 28
 
 #: Residues that take as long as what a target takes besides its own.
 _BESIDE: Final = 16
-#: Records of a packed database of which it is worth having the letters before the search ends.
-_KEPT_RECORDS: Final = 1 << 13
+#: Residues of a packed database that are had at hand before they are asked for.
+_AT_HAND: Final = 1 << 22
 
 #: A residue swept in a pair of its own costs as much time as so many residues in lanes,
 _LONE_RESIDUE: Final = 16
@@ -277,7 +277,7 @@ class PackedSource:
 
     def keep(self, records: NDArray[np.int64]) -> None:
         """Have these records at hand when they are asked for, if they are few."""
-        if records.size <= _KEPT_RECORDS:
+        if int(self._database.lengths.ravel()[self._database.slots[records]].sum()) <= _AT_HAND:
             self._kept = {entry.record: entry for entry in self.entries(records)}
 
     def entries(self, records: NDArray[np.int64]) -> Iterator[Entry]:

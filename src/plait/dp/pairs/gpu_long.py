@@ -249,10 +249,18 @@ def _mapped(edge: NDArray[np.int64] | None, else_row: Any) -> Any:
 class _Memory:
     """What a launch has on the device.
 
-    `below`, pinned memory, is for the lower edge: it is marked column by column, for the visit below.
+    `below`, pinned memory, is for the lower edge: it is marked column by column, for the visit below. `asked`
+    says whether anybody asks for the last row of the matrix, other than for its corner.
     """
 
-    def __init__(self, coded: _Coded, visit: Visit, device: _Device, below: NDArray[np.int64] | None) -> None:
+    def __init__(
+        self,
+        coded: _Coded,
+        visit: Visit,
+        device: _Device,
+        below: NDArray[np.int64] | None,
+        asked: bool,
+    ) -> None:
         self.visit, self.stream, self.below = visit, device.stream, below
         upload, room = device.arrays.upload, device.arrays.room
         tile = Tile(int(visit.rows[0]), int(visit.rows[-1]), int(visit.columns[0]), int(visit.columns[-1]))
@@ -286,9 +294,9 @@ class _Memory:
         )
         self.following = upload("following", np.zeros(1, np.int32))
         side = int(visit.rows[1] - visit.rows[0]), int(visit.columns[1] - visit.columns[0])
-        if visit.watched and tile.row_end == coded.query.size:
-            # Where an alignment may end anywhere nobody asks for the last row of the matrix: the last stripe,
-            # for which all wait at the end, is then as whole and as fast as the others.
+        self.whole = tile.row_end == coded.query.size and not asked
+        if self.whole:
+            # The last stripe, for which all wait at the end, is then as whole and as fast as the others.
             rows = query.size
         self.shape = kernel.Shape(
             *map(np.int32, (rows, columns, -(-side[0] // height), side[1], visit.corner))
@@ -308,6 +316,8 @@ class _Memory:
         right = self._from(self.sides.right).view(np.int32).reshape(-1, 2)[: edges.column_h.size]
         edges.row_h[:], edges.row_f[:] = row[:, 0], row[:, 0] + ((row[:, 1] << 14) >> 14)
         edges.column_h[:], edges.column_e[:] = right[:, 0], right[:, 1]
+        if self.whole:
+            edges.row_h[-1] = edges.column_h[-1]
 
     def fetch_best(self) -> NDArray[np.int64]:
         """Best values of the tiles."""
@@ -386,7 +396,8 @@ class GpuTiles:
         device = self._free.get()
         try:
             with on_device(device.facts.number):
-                memory = _Memory(coded, visit, device, self._edge(visit))
+                asked = bool(pair.free.target_end) and not visit.watched
+                memory = _Memory(coded, visit, device, self._edge(visit), asked)
                 large = _is_large(memory.stripes, device.facts.multiprocessors)
                 # What a launch waits for is of one that runs already.
                 with self._large[device.facts.number] if large else contextlib.nullcontext():
