@@ -536,8 +536,9 @@ class Rankings:
     def add(self, found: Found) -> None:
         """Offer some targets, each once for a form; of one that is offered again, the best score counts."""
         # So many targets of one form are known, of which none is offered twice at a time.
-        raised_floors = raised(found.queries, found.scores, self.floors, self.most).reshape(-1, self._forms)
-        self.floors = np.repeat(raised_floors.max(axis=1), self._forms)
+        floors = raised(found.queries, found.scores, self.floors, self.most)
+        if floors is not self.floors:
+            self.floors = np.repeat(floors.reshape(-1, self._forms).max(axis=1), self._forms)
         self._kept.append(found.take(found.scores >= self.floors[found.queries]))
         self._size += len(self._kept[-1].records)
         if self._size > 2 * self._sorted + _PENDING:

@@ -196,6 +196,8 @@ def raised(
     """
     good = scores >= least[queries]
     queries, scores = queries[good], scores[good]
+    if scores.size <= most:
+        return least
     counts = np.bincount(queries, minlength=least.size)
     over = np.flatnonzero(counts > most)
     if not over.size:
