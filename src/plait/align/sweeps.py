@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -66,9 +67,9 @@ _KEPT_RESIDUES: Final = 1 << 28
 
 
 #: Residues that take as long as what a target takes besides its own.
-_BESIDE: Final = 16
-#: Residues of a packed database that are had at hand before they are asked for.
-_AT_HAND: Final = 1 << 22
+_BESIDE: Final = 12
+#: Size of the first piece for each device, if that of the next ones is 1.
+_FIRST: Final = 0.25
 
 #: A residue swept in a pair of its own costs as much time as so many residues in lanes,
 _LONE_RESIDUE: Final = 16
@@ -221,7 +222,6 @@ class PackedSource:
         self.sequences = len(database)
         self.residues = database.residues
         self.longest = database.longest
-        self._kept: dict[int, Entry] = {}
 
     def chunks(self, scoring: Scoring) -> Iterator[TargetChunk]:
         """All of it, piece by piece."""
@@ -235,7 +235,11 @@ class PackedSource:
         # As few rounds of all tasks as can be: what is sent at the beginning of each is waited for.
         rounds = round(int(first_columns[-1]) * BLOCK_LANES / (self._shape.database_bytes * tasks))
         work = np.cumsum((database.lengths + _BESIDE).sum(axis=1, dtype=np.int64))
-        ends = np.arange(1, max(rounds, 1) * tasks + 1) / (max(rounds, 1) * tasks) * int(work[-1])
+        # Devices wait for their first piece.
+        sizes = np.ones(max(rounds, 1) * tasks)
+        sizes[: tasks // 2] = _FIRST
+        ends = np.cumsum(sizes) / sizes.sum() * int(work[-1])
+        ends[-1] = work[-1]
         # Files are looked at as they are read.
         doubted = not self.paths and database.highest_code > PAD_CODE
         for last in distinct(np.searchsorted(work, ends) + 1).tolist():
@@ -275,24 +279,23 @@ class PackedSource:
             hint="the file was not written by plait: build it again with 'plait search index'",
         )
 
-    def keep(self, records: NDArray[np.int64]) -> None:
-        """Have these records at hand when they are asked for, if they are few."""
-        if int(self._database.lengths.ravel()[self._database.slots[records]].sum()) <= _AT_HAND:
-            self._kept = {entry.record: entry for entry in self.entries(records)}
-
     def entries(self, records: NDArray[np.int64]) -> Iterator[Entry]:
         """Some of the records."""
+        if not records.size:
+            return
         database = self._database
-        letters = bytes(range(len(database.alphabet)))
-        for record in records.tolist():
-            if record in self._kept:
-                yield self._kept[record]
-                continue
-            codes = database.sequence(record)
-            name = database.names[record]
-            if codes.tobytes().translate(None, letters):
-                raise self._damaged(f"a residue of {name!r}")
-            yield Entry(record, name, database.descriptions[record], codes)
+        blocks, lanes = np.divmod(database.slots[records], BLOCK_LANES)
+        sizes = database.lengths[blocks, lanes].astype(np.int64)
+        firsts, edges = database.first_columns[blocks], np.append(0, np.cumsum(sizes))
+        places = zip(firsts.tolist(), (firsts + sizes).tolist(), lanes.tolist(), strict=True)
+        codes = np.concatenate([database.columns(first, last)[:, lane] for first, last, lane in places])
+        wrong = np.flatnonzero(codes >= len(database.alphabet))
+        if wrong.size:
+            record = int(records[np.searchsorted(edges, wrong[0], "right") - 1])
+            raise self._damaged(f"a residue of {database.names[record]!r}")
+        for record, (first, last) in zip(records.tolist(), pairwise(edges.tolist()), strict=True):
+            own = codes[first:last]
+            yield Entry(record, database.names[record], database.descriptions[record], own)
 
 
 class FastaSource:
@@ -712,13 +715,15 @@ def _tasks(
         for group in _groups(queries, chunk.residues, shape):
             for part in chunk.parts:
                 for share in _shares(part, cells, sum(rows[number] for number in group)):
-                    yield task
+                    if task.queries:
+                        yield task
                     residues = int(share.blocks.lengths.sum(dtype=np.int64))
                     task = task._replace(queries=group, part=share, lone=None, residues=residues)
             for number in group:
                 for lone in chunk.lone:
                     for stretch, residues in _stretches(queries[number], lone, shape.stretches):
-                        yield task
+                        if task.queries:
+                            yield task
                         task = task._replace(queries=[number], part=None, lone=stretch, residues=residues)
         yield task._replace(last=True)
 
@@ -853,8 +858,7 @@ def sweep_all(
                 total = max(round(cells / share), cells) if share else 0
                 progress(CellProgress(swept + cells, swept + total))
             if task.last:
-                # Devices are still busy with other pieces.
-                if isinstance(source, FastaSource) or shape.tasks:
+                if isinstance(source, FastaSource):
                     source.keep(distinct(rankings.best().records))
                 done, before = 0, task.share
     return swept + cells

@@ -432,7 +432,7 @@ CPU_SHAPE: Final = SweepShape(
     piece_blocks=1,
 )
 #: Parts of a database that a GPU holds at a time.
-_PARTS: Final = 3
+_PARTS: Final = 2
 
 
 def sweep_shape(target: Target) -> SweepShape:

@@ -302,16 +302,19 @@ class _Forms:
         key = id(query), query.rows.size if query.free.local else longest
         with self._lock:
             if key not in self._kept:
-                made = self._kept[key] = QueryForms(query, key[1])
+                self._kept[key] = QueryForms(query, key[1])
                 self._residues += query.rows.size
-                if made.served:
-                    # The threads of all parts are about to ask for it, and each would make it.
-                    _ = made.packed
             self._kept.move_to_end(key)
             while self._residues > _KEPT_RESIDUES and len(self._kept) > 1:
                 _, oldest = self._kept.popitem(last=False)
                 self._residues -= oldest.query.rows.size
             return self._kept[key]
+
+    def pack(self, forms: Sequence[QueryForms]) -> None:
+        """Make packed forms of those that are served: threads of all parts ask, and each would make them."""
+        with self._lock:
+            for form in forms:
+                _ = form.packed
 
 
 _FORMS: Final = _Forms()
@@ -585,6 +588,7 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
         used = np.flatnonzero(part.lengths)
         if used.size:
             targets = slot.send(part, used, plan.piece)
+            _FORMS.pack([forms[k] for k in served])
             found = slot.scores([forms[k] for k in served], targets, plan.bytes)
             # As a slice, where lanes without a target stand last: that is ten times as fast.
             place: Any = slice(used.size) if used[-1] < used.size else used
@@ -611,7 +615,8 @@ def best_batch(batch: BestBatch, target: CudaTarget) -> BestLanes:
     queries, blocks, least, most = batch
     longest = int(blocks.lengths.max(initial=0))
     forms = [_FORMS.of(query, longest) for query in queries]
-    if not all(form.served and form.packed for form in forms) or blocks.packed.shape[1] != LANES:
+    packed = all(form.served and form.query.free.local for form in forms)
+    if not packed or blocks.packed.shape[1] != LANES:
         return best_of_scores(score_batch(BlockBatch(queries, blocks), target), batch)
     found = [_NOTHING]
     plan = SLOTS.plan(target.devices)
@@ -623,6 +628,7 @@ def best_batch(batch: BestBatch, target: CudaTarget) -> BestLanes:
             # The next part is sent once there is something to do for the device.
             with _TURNS[current_device()]:
                 targets = slot.send(part, used, plan.piece)
+                _FORMS.pack(forms)
                 best = slot.best(forms, targets, batch, plan.bytes)
                 next(best)
             numbers, which, scores = joined([_NOTHING, *best])
