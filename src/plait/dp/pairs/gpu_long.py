@@ -474,22 +474,29 @@ def _launch(pair: LongPair, coded: _Coded, memory: _Memory, device: _Device) -> 
         MaxPlus(np.int32(0 if costs.local else np.iinfo(np.int32).min), np.int32(0)),
         SaturatingMaxPlus(np.int32(0), np.int32(0)),
     )
-    ends = Anywhere() if memory.visit.watched else AtEdges()
+    visit = memory.visit
+    ends = Anywhere() if visit.watched else AtEdges()
     # A block has the stripes of a multiprocessor, so that its schedulers have as many as each other, and no
     # multiprocessor has two of a large launch.
     facts = device.facts
     warps = min(-(-memory.stripes // facts.multiprocessors), coded.most_warps(facts))
     shared = warps * coded.shared
-    if _is_large(memory.stripes, facts.multiprocessors):
+    large = _is_large(memory.stripes, facts.multiprocessors)
+    if large:
         shared = max(shared, facts.shared_per_block // 2 + 1024)
-    kernel.sweep_stripes.launch(
-        min(-(-memory.stripes // warps), facts.multiprocessors),
-        32 * warps,
-        *(gap, algebras, ends, coded.kind, memory.task, memory.sides, memory.kept, memory.following),
-        memory.shape,
-        stream=stream,
-        shared=shared,
-    )
+    rest = (coded.kind, memory.task, memory.sides, memory.kept, memory.following, memory.shape)
+    blocks = min(-(-memory.stripes // warps), facts.multiprocessors)
+    arguments = (gap, algebras, ends, *rest)
+    kernel.sweep_stripes.launch(blocks, 32 * warps, *arguments, stream=stream, shared=shared)
+    if large and visit.watched and not visit.sought:
+        # On the way back tiles are swept for their edges, by what it may take seconds to compile.
+        threading.Thread(target=_prepare, args=(facts.number, (gap, algebras, AtEdges(), *rest))).start()
+
+
+def _prepare(device: int, arguments: tuple[Any, ...]) -> None:
+    # What is wrong is told when it is wanted.
+    with contextlib.suppress(Exception), on_device(device):
+        kernel.sweep_stripes.prepare(*arguments)
 
 
 @functools.cache

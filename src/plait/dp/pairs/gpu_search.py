@@ -247,9 +247,11 @@ def find_best(out, least, most, counters, places, scores):  # type: ignore[no-un
 
 #: Residues of queries whose packed form is kept, as it takes a while to make.
 _KEPT_RESIDUES: Final = 1 << 20
-#: Queries whose scores with all targets come to the host at a time, and that are launched together where
-#: only those of the best come. Of these, room for so many that are equal.
+#: Queries whose scores with all targets come to the host at a time, and scores that do so at the least: a few
+#: long targets of few queries do not fill a device. Queries that are launched together at the most; of the
+#: best targets of each, room for so many that are equal.
 _DENSE: Final = 4
+_DENSE_SCORES: Final = 1 << 20
 _TOGETHER: Final = 64
 _TIED: Final = 1 << 10
 #: Of the memory of a slot, the share that rows between stripes may take.
@@ -388,7 +390,8 @@ class SearchSlot(SlotArrays):
         before the next ones are asked for.
         """
         before: _Started | None = None
-        for number, some in enumerate(_alike(forms, _DENSE)):
+        together = min(max(_DENSE, _DENSE_SCORES // max(targets.used.size, 1)), _TOGETHER)
+        for number, some in enumerate(_alike(forms, together)):
             started = self._start(some, targets, number % 2)
             if before is not None:
                 yield from self._finish(before, targets, most)
