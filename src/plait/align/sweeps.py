@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
@@ -45,6 +45,7 @@ from plait.dp.pairs.blocks import (
     SweepShape,
     TargetBlocks,
     best_of_scores,
+    joined,
     raised,
     sweep_shape,
 )
@@ -159,9 +160,7 @@ def make_chunk(
     )
     whole = TargetPart(blocks, numbers.reshape(-1, BLOCK_LANES))
     long = np.count_nonzero(blocks.lengths[:, 0] >= max(alone, 1))
-    counts = lone_lanes(blocks.lengths[:long])
-    if alone:
-        counts = np.minimum(counts, (blocks.lengths[:long] >= alone).sum(axis=1))
+    counts = np.minimum(lone_lanes(blocks.lengths[:long]), (blocks.lengths[:long] >= alone).sum(axis=1))
     longest = list(lone)
     parts = []
     begin = 0
@@ -233,10 +232,11 @@ class PackedSource:
         done, first = 0, 0
         tasks = self._shape.tasks or 1
         # As few rounds of all tasks as can be: what is sent at the beginning of each is waited for.
-        rounds = round(int(first_columns[-1]) * BLOCK_LANES / (self._shape.database_bytes * tasks))
+        columns = int(first_columns[-1])
+        rounds = max(round(columns * BLOCK_LANES / (self._shape.database_bytes * tasks)), 1)
         work = np.cumsum((database.lengths + _BESIDE).sum(axis=1, dtype=np.int64))
         # Devices wait for their first piece.
-        sizes = np.ones(max(rounds, 1) * tasks)
+        sizes = np.ones(rounds * tasks)
         sizes[: tasks // 2] = _FIRST
         ends = np.cumsum(sizes) / sizes.sum() * int(work[-1])
         ends[-1] = work[-1]
@@ -493,20 +493,13 @@ class Found(NamedTuple):
         return Found(*(column[which] for column in self))
 
 
-def all_found(parts: Iterable[Found]) -> Found:
-    """All of some, which may be none."""
-    return Found(*map(np.concatenate, zip(_NOTHING, *parts, strict=True)))
-
-
 _NOTHING: Final = Found(*np.zeros((4, 0), np.int64))
 
 #: Gives, for queries, scores and lengths of targets, a number of which less is better.
 TieRule = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
 
 
-def no_tie_rule(
-    queries: NDArray[np.int64], scores: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def no_tie_rule(queries: object, scores: NDArray[np.int64], lengths: object) -> NDArray[np.float64]:
     """Equal scores are equally good."""
     return np.zeros(len(scores))
 
@@ -555,19 +548,17 @@ class Rankings:
     def best(self) -> Found:
         """The best targets so far of each query, in order; the others are forgotten."""
         if len(self._kept) > 1:
-            found = all_found(self._kept)
-            order = np.lexsort((found.queries, -found.scores, found.records, found.queries // self._forms))
-            found = found.take(order)
+            found = joined(self._kept)
             own = found.queries // self._forms
-            found = found.take((np.diff(found.records, prepend=-1) != 0) | (np.diff(own, prepend=-1) != 0))
-            own = found.queries // self._forms
-            found = found.take(np.lexsort((found.records, self._ties(found), -found.scores, own)))
-            own = found.queries // self._forms
-            # Places among those of the query.
+            order = np.lexsort((found.queries, -found.scores, found.records, own))
+            # Of each target the best.
+            new = np.diff(found.records[order], prepend=-1) | np.diff(own[order], prepend=-1)
+            found, own = found.take(order[new != 0]), own[order[new != 0]]
+            order = np.lexsort((found.records, self._ties(found), -found.scores, own))
+            found, own = found.take(order), own[order]
             places = np.arange(own.size) - np.searchsorted(own, own)
-            last = np.flatnonzero(places == self.most - 1)
-            for form in range(self._forms):
-                self.floors[own[last] * self._forms + form] = found.scores[last]
+            last = places == self.most - 1
+            self.floors.reshape(-1, self._forms)[own[last]] = found.scores[last, np.newaxis]
             self._kept = [found.take(places < self.most)]
             self._size = self._sorted = len(self._kept[0].records)
         return self._kept[0]
@@ -761,7 +752,7 @@ class _Worker:
         else:
             if task.lone is not None:
                 found = [self._lone(number, task.lone) for number in task.queries]
-            best = all_found(found)
+            best = joined([_NOTHING, *found])
         rows = sum(self.queries[number].codes.size for number in task.queries)
         kept = found if self.keep_all else ()
         return _Done(task, self.rankings.worth_adding(best), kept, task.residues * rows)
@@ -780,7 +771,7 @@ class _Worker:
                 for start, size, lane in zip(starts.tolist(), sizes.tolist(), lanes.tolist(), strict=True)
             ]
             found = [self._one_by_one(number, part.records[used], codes) for number in numbers]
-            return all_found(found), found
+            return joined([_NOTHING, *found]), found
         in_lanes = [query.in_lanes for query in queries if query.in_lanes is not None]
         target = self._target(queries)
         floors = self.rankings.floors[list(numbers)].tolist()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from plait.lang.compile import kernel, shared
 
 #: Blocks for a thread at a time.
 _SHARE_CELLS = 1 << 28
+_Columns = TypeVar("_Columns", bound=tuple[NDArray[Any], ...])
 
 
 class TargetBlocks(NamedTuple):
@@ -170,9 +171,9 @@ def best_of_scores(scores: Sequence[NDArray[np.int64]], batch: BestBatch) -> Bes
     return joined(own)
 
 
-def joined(parts: Sequence[BestLanes]) -> BestLanes:
-    """All of them."""
-    return BestLanes(*map(np.concatenate, zip(*parts, strict=True)))
+def joined(parts: Sequence[_Columns]) -> _Columns:
+    """All of some named tuples of arrays."""
+    return type(parts[0])(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def best_lanes(

@@ -253,14 +253,7 @@ class _Memory:
     says whether anybody asks for the last row of the matrix, other than for its corner.
     """
 
-    def __init__(
-        self,
-        coded: _Coded,
-        visit: Visit,
-        device: _Device,
-        below: NDArray[np.int64] | None,
-        asked: bool,
-    ) -> None:
+    def __init__(self, coded: _Coded, visit: Visit, device: _Device, below: Any, asked: bool) -> None:
         self.visit, self.stream, self.below = visit, device.stream, below
         upload, room = device.arrays.upload, device.arrays.room
         tile = Tile(int(visit.rows[0]), int(visit.rows[-1]), int(visit.columns[0]), int(visit.columns[-1]))

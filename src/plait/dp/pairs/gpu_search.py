@@ -7,8 +7,8 @@ import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import groupby
-from typing import Any, Final, NamedTuple
+from itertools import chain, groupby
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,7 @@ from plait.settings import thread_count
 LANES = 64
 TILE = 64
 
+_Result = TypeVar("_Result")
 _DEVICE = "cuda"
 _FIX = "close other programs that use the device, or use device='cpu'"
 
@@ -358,6 +359,19 @@ class _Started(NamedTuple):
     scores: Any = None
 
 
+def one_behind(
+    starts: Iterator[_Started], finish: Callable[[_Started], Iterator[_Result]]
+) -> Iterator[_Result]:
+    """What was started, each finished when the next is started, too."""
+    before: _Started | None = None
+    for started in starts:
+        if before is not None:
+            yield from finish(before)
+        before = started
+    if before is not None:
+        yield from finish(before)
+
+
 class SearchSlot(SlotArrays):
     """Memory of a device for one part, and a stream; for one thread at a time, which has the device."""
 
@@ -389,15 +403,10 @@ class SearchSlot(SlotArrays):
         `targets` is what `send` has returned last; the kernel may need `most` bytes. Scores are to be copied
         before the next ones are asked for.
         """
-        before: _Started | None = None
         together = min(max(_DENSE, _DENSE_SCORES // max(targets.used.size, 1)), _TOGETHER)
-        for number, some in enumerate(_alike(forms, together)):
-            started = self._start(some, targets, number % 2)
-            if before is not None:
-                yield from self._finish(before, targets, most)
-            before = started
-        if before is not None:
-            yield from self._finish(before, targets, most)
+        groups = enumerate(_alike(forms, together))
+        starts = (self._start(some, targets, number % 2) for number, some in groups)
+        return one_behind(starts, lambda started: self._finish(started, targets, most))
 
     def _packed(self, forms: Sequence[QueryForms], targets: OnDevice, out: Any) -> Any:
         """Start the packed kernels."""
@@ -434,47 +443,26 @@ class SearchSlot(SlotArrays):
         if again.size:
             scores[again] = self._wide(form, targets, again if which is None else which[again], most)
 
-    def best(
-        self, forms: Sequence[QueryForms], targets: OnDevice, batch: BestBatch, most: int
-    ) -> Iterator[BestLanes]:
-        """The targets that may be among the best of each query; lanes are numbers of targets.
-
-        When there is the first of it, which may be nothing, the device has something to do.
-        """
-        # As far as packed lanes can tell.
-        batch = batch._replace(least=np.clip(batch.least, 0, PACKED_LIMIT).tolist())
+    def starts(self, forms: Sequence[QueryForms], targets: OnDevice, batch: BestBatch) -> Iterator[_Started]:
+        """Start looking for the targets that may be among the best, of some of the queries at a time."""
         # Of one size: while others compute, what few queries have found would be taken over too late.
         step = -(-len(forms) // -(-len(forms) // _TOGETHER))
-        before: _Started | None = None
         for first in range(0, len(forms), step):
-            some = forms[first : first + step]
-            started = self._start_best(some, targets, batch, (first, first // step % 2))
-            yield _NOTHING
-            if before is not None:
-                yield from self._finish_best(before, targets, batch, most)
-            before = started
-        if before is not None:
-            yield from self._finish_best(before, targets, batch, most)
+            some, half = forms[first : first + step], first // step % 2
+            shape = len(some), targets.used.size
+            out = self.room(f"packed scores {half}", shape, np.int32)
+            counters = self._packed(some, targets, out)
+            room = min(shape[1], 2 * batch.most + _TIED)
+            places, scores = (self.room(name, (shape[0], room), np.int32) for name in ("places", "best"))
+            floors = self.upload("floors", np.array(batch.least[first : first + step], np.int32))
+            given = floors, np.int32(batch.most), counters, places, scores
+            find_best.launch(shape[0], FINDERS, out, *given, stream=self.stream)
+            names = zip(("counters", "places", "best"), (counters, places, scores), strict=True)
+            found, done = zip(*(self.fetch(f"{name} {half}", array) for name, array in names), strict=True)
+            yield _Started(some, found, done[-1], first, out)
 
-    def _start_best(
-        self, forms: Sequence[QueryForms], targets: OnDevice, batch: BestBatch, place: tuple[int, int]
-    ) -> _Started:
-        first, half = place
-        shape = len(forms), targets.used.size
-        out = self.room(f"packed scores {half}", shape, np.int32)
-        counters = self._packed(forms, targets, out)
-        room = min(shape[1], 2 * batch.most + _TIED)
-        places, scores = (self.room(name, (shape[0], room), np.int32) for name in ("places", "best"))
-        floors = np.array(batch.least[first : first + shape[0]], np.int32)
-        given = self.upload("floors", floors), np.int32(batch.most), counters, places, scores
-        find_best.launch(shape[0], FINDERS, out, *given, stream=self.stream)
-        names = zip(("counters", "places", "best"), (counters, places, scores), strict=True)
-        found, done = zip(*(self.fetch(f"{name} {half}", array) for name, array in names), strict=True)
-        return _Started(forms, found, done[-1], first, out)
-
-    def _finish_best(
-        self, started: _Started, targets: OnDevice, batch: BestBatch, most: int
-    ) -> Iterator[BestLanes]:
+    def best(self, started: _Started, targets: OnDevice, batch: BestBatch, most: int) -> Iterator[BestLanes]:
+        """What was found; lanes are numbers of targets."""
         forms, (counted, place, score), done, first, out = started
         done.synchronize()
         counts = counted[1]
@@ -623,6 +611,8 @@ def best_batch(batch: BestBatch, target: CudaTarget) -> BestLanes:
         return best_of_scores(score_batch(BlockBatch(queries, blocks), target), batch)
     found = [_NOTHING]
     plan = SLOTS.plan(target.devices)
+    # As far as packed lanes can tell.
+    held = batch._replace(least=np.clip(least, 0, PACKED_LIMIT).tolist())
 
     def on_slot(slot: SearchSlot, first: int, last: int) -> None:
         part = blocks.between(first, last)
@@ -632,8 +622,9 @@ def best_batch(batch: BestBatch, target: CudaTarget) -> BestLanes:
             with _TURNS[current_device()]:
                 targets = slot.send(part, used, plan.piece)
                 _FORMS.pack(forms)
-                best = slot.best(forms, targets, batch, plan.bytes)
-                next(best)
+                starts = slot.starts(forms, targets, held)
+                begun = chain([next(starts)], starts)
+            best = one_behind(begun, lambda started: slot.best(started, targets, held, plan.bytes))
             numbers, which, scores = joined([_NOTHING, *best])
             found.append(BestLanes(numbers, first * LANES + used[which], scores))
 
