@@ -68,7 +68,7 @@ def test_packed_pieces_are_as_many_for_each_device(tmp_path: Path, columns: int,
 
 
 def test_packed_pieces_take_the_same_time(tmp_path: Path) -> None:
-    """Targets count as well as their residues; of two devices each begins with a small piece."""
+    """Targets count as well as their residues: the pieces of short ones have fewer of these."""
     random = np.random.default_rng(5)
     sizes = np.sort(random.integers(1, 60, 40 * BLOCK_LANES))
     lines = "".join(f">s{k}\n{'A' * size}\n" for k, size in enumerate(sizes.tolist()))
@@ -76,9 +76,8 @@ def test_packed_pieces_take_the_same_time(tmp_path: Path) -> None:
     shape = CPU_SHAPE._replace(database_bytes=1 << 20, tasks=4)
     pieces = list(PackedSource(packed, shape).chunks(make_scoring(None, 11, 1)))
     works = [piece.residues + 12 * sum(part.records.size for part in piece.parts) for piece in pieces]
-    most = 2 * BLOCK_LANES * (60 + 12)
-    assert len(pieces) == 4 and abs(works[0] - works[1]) < most and abs(works[2] - works[3]) < most
-    assert abs(works[3] - 4 * works[0]) < 4 * most and pieces[2].residues > 1.1 * pieces[3].residues
+    assert len(pieces) == 4 and max(works) - min(works) < 2 * BLOCK_LANES * (60 + 12)
+    assert pieces[0].residues > pieces[3].residues * 1.2
 
 
 @pytest.mark.parametrize(("share", "rounds"), [(3.0, 1), (0.8, 1), (0.7, 1), (0.6, 2), (0.5, 2), (0.4, 2)])

@@ -69,8 +69,6 @@ _KEPT_RESIDUES: Final = 1 << 28
 
 #: Residues that take as long as what a target takes besides its own.
 _BESIDE: Final = 12
-#: Size of the first piece for each device, if that of the next ones is 1.
-_FIRST: Final = 0.25
 
 #: A residue swept in a pair of its own costs as much time as so many residues in lanes,
 _LONE_RESIDUE: Final = 16
@@ -235,11 +233,7 @@ class PackedSource:
         columns = int(first_columns[-1])
         rounds = max(round(columns * BLOCK_LANES / (self._shape.database_bytes * tasks)), 1)
         work = np.cumsum((database.lengths + _BESIDE).sum(axis=1, dtype=np.int64))
-        # Devices wait for their first piece.
-        sizes = np.ones(rounds * tasks)
-        sizes[: tasks // 2] = _FIRST
-        ends = np.cumsum(sizes) / sizes.sum() * int(work[-1])
-        ends[-1] = work[-1]
+        ends = np.arange(1, rounds * tasks + 1) * int(work[-1]) // (rounds * tasks)
         # Files are looked at as they are read.
         doubted = not self.paths and database.highest_code > PAD_CODE
         for last in distinct(np.searchsorted(work, ends) + 1).tolist():

@@ -385,21 +385,19 @@ class SlotPool(Generic[T]):
     def __init__(self, make: Callable[[], T], most: int) -> None:
         self._make, self._most = make, most
         self._used: Counter[int] = Counter()
-        self._given: Counter[int] = Counter()
         self._free: defaultdict[int, list[T]] = defaultdict(list)
         self._changed = threading.Condition()
 
     @contextlib.contextmanager
     def slot(self, devices: Sequence[int]) -> Iterator[T]:
-        """A slot of that of these devices which has the fewest in use, then had the fewest; it is current.
+        """A slot of that of these devices which has the fewest in use; it is current meanwhile.
 
         Waits for one. A slot whose work has failed is given up.
         """
         with self._changed:
             self._changed.wait_for(lambda: min(self._used[device] for device in devices) < self._most)
-            device = min(devices, key=lambda number: (self._used[number], self._given[number]))
+            device = min(devices, key=lambda number: self._used[number])
             self._used[device] += 1
-            self._given[device] += 1
             kept = self._free[device].pop() if self._free[device] else None
         try:
             with on_device(device):

@@ -248,11 +248,9 @@ def find_best(out, least, most, counters, places, scores):  # type: ignore[no-un
 
 #: Residues of queries whose packed form is kept, as it takes a while to make.
 _KEPT_RESIDUES: Final = 1 << 20
-#: Queries whose scores with all targets come to the host at a time, and scores that do so at the least: a few
-#: long targets of few queries do not fill a device. Queries that are launched together at the most; of the
-#: best targets of each, room for so many that are equal.
+#: Queries whose scores with all targets come to the host at a time, and that are launched together where
+#: only those of the best come. Of these, room for so many that are equal.
 _DENSE: Final = 4
-_DENSE_SCORES: Final = 1 << 20
 _TOGETHER: Final = 64
 _TIED: Final = 1 << 10
 #: Of the memory of a slot, the share that rows between stripes may take.
@@ -403,8 +401,7 @@ class SearchSlot(SlotArrays):
         `targets` is what `send` has returned last; the kernel may need `most` bytes. Scores are to be copied
         before the next ones are asked for.
         """
-        together = min(max(_DENSE, _DENSE_SCORES // max(targets.used.size, 1)), _TOGETHER)
-        groups = enumerate(_alike(forms, together))
+        groups = enumerate(_alike(forms, _DENSE))
         starts = (self._start(some, targets, number % 2) for number, some in groups)
         return one_behind(starts, lambda started: self._finish(started, targets, most))
 
