@@ -194,7 +194,7 @@ class Bench:
         call = lambda: cuda_search.best_batch(batch, CudaTarget(self.devices))  # noqa: E731
         found = call()
         wanted = best_of_scores(scores(self.devices, own, self.blocks), batch)
-        same = all(np.array_equal(a, b) for a, b in zip(sum(found, ()), sum(wanted, ()), strict=True))
+        same = np.array_equal(*(np.stack(a)[:, np.lexsort(a[1::-1])] for a in (found, wanted)))
         print(f"check best of {len(own)} queries: {'OK' if same else 'WRONG'}", flush=True)
         seconds, _ = best_of(call, self.repeat)
         told(f"best with transfer, {what}", seconds, sum(q.size for q in queries) * self.residues)

@@ -183,9 +183,9 @@ def test_two_pairs_at_the_same_time() -> None:
 @pytest.mark.gpu
 @pytest.mark.cuda_simulator
 @pytest.mark.usefixtures("small_tiles")
-@pytest.mark.parametrize("mode", MODES[:2])
+@pytest.mark.parametrize("mode", MODES[:3])
 def test_a_score_is_found_without_what_nobody_asks_for(monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
-    """The last row of a local pair, and edges of other tiles than the best."""
+    """The last row, unless any of it may be the end, and edges of other tiles than the best."""
     from plait.dp.pairs import gpu_long as cuda_long
 
     bottoms, copied = set[int](), []
@@ -208,7 +208,24 @@ def test_a_score_is_found_without_what_nobody_asks_for(monkeypatch: pytest.Monke
     query, target = related(DNA, SIZE - SIZE % 64 + 5)
     how: dict[str, Any] = {"mode": mode, "kind": "dna", **AFFINE}
     assert score(query, target, device="cuda", **how) == score(query, target, device="cpu", **how)
-    assert (bottoms == {0}) == (mode == "local") and bool(copied) == (mode == "local")
+    assert (bottoms == {0}) == (mode != "overlap") and bool(copied) == (mode == "local")
+
+
+@pytest.mark.cuda_simulator
+@pytest.mark.usefixtures("small_tiles")
+def test_what_sweeps_on_the_way_back_is_made_ready_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large pair that is aligned; a score has no way back."""
+    from plait.devices.cuda import CudaKernel
+    from plait.dp.pairs import gpu_long as cuda_long
+
+    ready: list[Any] = []
+    monkeypatch.setattr(CudaKernel, "prepare", lambda kernel, *given: ready.append(type(given[2]).__name__))
+    monkeypatch.setattr(cuda_long, "_FEW_FOR_ALL", 0)
+    query, target = related(DNA, SIZE)
+    how: dict[str, Any] = {"mode": "local", "kind": "dna", **AFFINE}
+    assert score(query, target, device="cuda", threads=2, **how) > 0 and not ready
+    align(query, target, device="cuda", traceback="linear", threads=2, **how)
+    assert {*ready} == {"AtEdges"}
 
 
 @pytest.mark.cuda_simulator

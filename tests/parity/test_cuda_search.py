@@ -192,15 +192,17 @@ class TestSmall:
         queries.append(Case(5, [1], letters=4, scale=900).query)
         batch = BestBatch(queries, case.blocks, [least, 1, least], 4)
         found = cuda_search.best_batch(batch, CudaTarget([0]))
-        for own, best in zip(queries, found, strict=True):
+        for number, own in enumerate(queries):
             scores = on_cpu(own, case.blocks).ravel()
             floor = 1 if own is queries[1] else least
             floor = max(floor, int(np.sort(scores[case.blocks.lengths.ravel() > 0])[-4]))
             wanted = np.flatnonzero((scores >= floor) & (case.blocks.lengths.ravel() > 0))
-            assert best.lanes.tolist() == wanted.tolist()
-            assert best.scores.tolist() == scores[wanted].tolist()
+            mine = found.queries == number
+            order = np.argsort(found.lanes[mine])
+            assert found.lanes[mine][order].tolist() == wanted.tolist()
+            assert found.scores[mine][order].tolist() == scores[wanted].tolist()
         # The device has the second launch before what the first one found is taken over.
-        assert steps == ["_packed"] * 2 + ["_exact"] * 3
+        assert steps[:2] == ["_packed"] * 2 and {*steps[2:]} == {"_exact"}
 
     def test_a_slot_is_offered_to_all_who_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """One waits for another device, and must not be the only one who is told."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +108,7 @@ def test_one_primary_line_a_query(tmp_path: Path) -> None:
 
 def test_mates_of_one_name_have_a_primary_line_each(tmp_path: Path) -> None:
     mate = pair(b"GGGT", b"GGGT", [(0, 4)], names=("q2", "t2"), score=8)
-    turned = replace(pair(b"ACCC", b"ACCC", [(0, 4)], names=("q2", "t2"), score=8), strand="-")
+    turned = pair(b"ACCC", b"ACCC", [(0, 4)], names=("q2", "t2"), score=8)._replace(strand="-")
     unlike = pair(b"CCCC", b"AAAA", [], (0, 0), names=("q2", "t2"), score=0)
     text = written(tmp_path / "a.sam", whole(), mate, turned, unlike, whole(), targets=[("t2", 4)]).decode()
     flags = [line.split("\t")[1] for line in text.splitlines() if not line.startswith("@")]

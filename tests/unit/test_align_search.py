@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +86,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def facts(result: SearchResult) -> list[Any]:
-    return [[replace(hit, query=hit.query.upper()) for hit in hits] for hits in result.hits]
+    return [[hit._replace(query=hit.query.upper()) for hit in hits] for hits in result.hits]
 
 
 def pair_scores(queries: Named, targets: Named, scoring: Scoring) -> np.ndarray[Any, Any]:

@@ -24,7 +24,7 @@ from plait.align.sweeps import (
     FastaSource,
     Found,
     PackedSource,
-    Ranking,
+    Rankings,
     distinct,
     lone_lanes,
     matrix_columns,
@@ -51,20 +51,33 @@ def database(path: Path, kind: Any = "protein") -> SequenceDatabase:
 
 
 def found(rows: list[tuple[int, int, int]]) -> Found:
-    return Found(*np.array(rows, np.int64).reshape(-1, 3).T)
+    return Found(np.zeros(len(rows), np.int64), *np.array(rows, np.int64).reshape(-1, 3).T)
 
 
-@pytest.mark.parametrize(("columns", "devices"), [(8, 1), (8, 3), (40, 4), (1 << 20, 2)])
+@pytest.mark.parametrize(("columns", "devices"), [(8, 1), (8, 3), (160, 4), (1 << 20, 2)])
 def test_packed_pieces_are_as_many_for_each_device(tmp_path: Path, columns: int, devices: int) -> None:
-    lines = "".join(f">s{k}\n{'ACDEFGHIKL' * (1 + k % 3)}\n" for k in range(12 * BLOCK_LANES))
+    lines = "".join(f">s{k}\n{'ACDEFGHIKL' * (1 + k % 3)}\n" for k in range(48 * BLOCK_LANES))
     packed = database(write(tmp_path / "d.fa", lines))
     shape = CPU_SHAPE._replace(database_bytes=columns * BLOCK_LANES, tasks=devices)
     chunks = list(PackedSource(packed, shape).chunks(make_scoring(None, 11, 1)))
     records = np.concatenate([part.records.ravel() for chunk in chunks for part in chunk.parts])
-    assert np.sort(records).tolist() == list(range(12 * BLOCK_LANES))
+    assert np.sort(records).tolist() == list(range(48 * BLOCK_LANES))
     assert sum(chunk.residues for chunk in chunks) == packed.residues and chunks[-1].share == 1
     # Blocks are not cut.
     assert len(chunks) % devices == 0 or len(chunks) == packed.blocks
+
+
+def test_packed_pieces_take_the_same_time(tmp_path: Path) -> None:
+    """Targets count as well as their residues: the pieces of short ones have fewer of these."""
+    random = np.random.default_rng(5)
+    sizes = np.sort(random.integers(1, 60, 40 * BLOCK_LANES))
+    lines = "".join(f">s{k}\n{'A' * size}\n" for k, size in enumerate(sizes.tolist()))
+    packed = database(write(tmp_path / "d.fa", lines), "protein")
+    shape = CPU_SHAPE._replace(database_bytes=1 << 20, tasks=4)
+    pieces = list(PackedSource(packed, shape).chunks(make_scoring(None, 11, 1)))
+    works = [piece.residues + 12 * sum(part.records.size for part in piece.parts) for piece in pieces]
+    assert len(pieces) == 4 and max(works) - min(works) < 2 * BLOCK_LANES * (60 + 12)
+    assert pieces[0].residues > pieces[3].residues * 1.2
 
 
 @pytest.mark.parametrize(("share", "rounds"), [(3.0, 1), (0.8, 1), (0.7, 1), (0.6, 2), (0.5, 2), (0.4, 2)])
@@ -89,12 +102,12 @@ def test_what_cannot_be_a_hit_is_not_ranked(
     path = write(tmp_path / "d.fa", "".join(f">s{k}\n{text}\n" for k, text in enumerate(texts)))
     floors: list[int] = []
 
-    class Noted(Ranking):
-        def __init__(self, most: int, least: int, tie_rule: Any) -> None:
-            floors.append(least)
-            super().__init__(most, least, tie_rule)
+    class Noted(Rankings):
+        def __init__(self, most: int, least: Any, tie_rule: Any, forms: int) -> None:
+            super().__init__(most, least, tie_rule, forms)
+            floors.extend(self.floors.tolist())
 
-    monkeypatch.setattr(hits, "Ranking", Noted)
+    monkeypatch.setattr(hits, "Rankings", Noted)
     how: dict[str, Any] = {"kind": kind, "strand": strand, "evalue": evalue, "device": "cpu"}
     wanted = search({"q": query}, path, **how)
     assert search({"q": query}, database(path, kind), **how).hits == wanted.hits
@@ -103,37 +116,49 @@ def test_what_cannot_be_a_hit_is_not_ranked(
     assert len(wanted.hits[0]) >= (evalue > 0)
 
 
-class TestRanking:
+class TestRankings:
     @given(
-        st.lists(st.tuples(st.integers(1, 6), st.integers(0, 3)), max_size=60),
+        st.lists(st.tuples(st.integers(0, 5), st.integers(1, 6), st.integers(0, 3)), max_size=90),
         st.integers(1, 12),
-        st.integers(1, 4),
+        st.lists(st.integers(1, 4), min_size=3, max_size=3),
+        st.sampled_from([1, 2]),
         st.randoms(use_true_random=False),
     )
-    def test_definition(self, rows: list[tuple[int, int]], most: int, least: int, random: Any) -> None:
+    def test_definition(
+        self, rows: list[tuple[int, int, int]], most: int, least: list[int], forms: int, random: Any
+    ) -> None:
         """The best of all, whatever the order and the pieces in which they come."""
-        targets = [(record, score, length) for record, (score, length) in enumerate(rows)]
-        # A target in pieces is offered with lower scores, too.
-        offered = targets + [(record, score - 1, length) for record, score, length in targets if score > 1]
+        targets = [
+            (form % (3 * forms), k // 2, score, length) for k, (form, score, length) in enumerate(rows)
+        ]
+        # A target in pieces is offered with lower scores, too, and in another form.
+        offered = targets + [(form, k, score - 1, length) for form, k, score, length in targets if score > 1]
         random.shuffle(offered)
-        best = Ranking(most, least, lambda scores, lengths: lengths.astype(float))
+        best = Rankings(most, least, lambda queries, scores, lengths: lengths.astype(float), forms)
         pending, sweeps._PENDING = sweeps._PENDING, random.randrange(9)
         try:
             while offered:
                 size = random.randrange(1, 9)
-                best.add(found(offered[:size]))
-                offered = offered[size:]
+                once = {own[:2]: own for own in offered[:size]}
+                left = [own for own in offered[:size] if once[own[:2]] != own]
+                best.add(best.worth_adding(Found(*np.array([*once.values()], np.int64).T)))
+                offered = left + offered[size:]
                 if random.random() < 0.3:
-                    best.records()
+                    best.best()
         finally:
             sweeps._PENDING = pending
-        expected = sorted((t for t in targets if t[1] >= least), key=lambda t: (-t[1], t[2], t[0]))[:most]
+        expected = []
+        for query, floor in enumerate(least):
+            own: dict[int, tuple[int, int, int, int]] = {}
+            for target in sorted(t for t in targets if t[0] // forms == query and t[2] >= floor):
+                if target[1] not in own or own[target[1]][2] < target[2]:
+                    own[target[1]] = target
+            expected += sorted(own.values(), key=lambda t: (-t[2], t[3], t[1]))[:most]
         assert list(zip(*map(np.ndarray.tolist, best.best()), strict=True)) == expected
-        assert sorted(best.records().tolist()) == sorted(t[0] for t in expected)
 
     def test_equal_targets_get_equal_keys(self) -> None:
         """Even from a rule that gives another number each time it is asked."""
-        best = Ranking(5, 1, lambda scores, lengths: np.random.default_rng().random(len(scores)))
+        best = Rankings(5, [1], lambda queries, scores, lengths: np.random.default_rng().random(len(scores)))
         best.add(found([(record, 7, 30) for record in range(20)]))
         assert best.best().records.tolist() == [0, 1, 2, 3, 4]
 

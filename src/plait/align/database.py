@@ -101,6 +101,11 @@ class SequenceDatabase:
         return int(self.lengths.sum(dtype=np.int64))
 
     @cached_property
+    def highest_code(self) -> int:
+        """The highest code there is."""
+        return int(self.packed.max(initial=0))
+
+    @cached_property
     def slots(self) -> NDArray[np.int64]:
         """Where each record is: slot s is lane ``s % 64`` of block ``s // 64``. Shape (n,)."""
         slots = np.empty(len(self), np.int64)

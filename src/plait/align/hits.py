@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -36,9 +36,10 @@ from plait.align.sweeps import (
     Entry,
     Found,
     PackedSource,
-    Ranking,
+    Rankings,
     SearchQuery,
     Source,
+    TieRule,
     distinct,
     matrix_columns,
     no_tie_rule,
@@ -122,12 +123,10 @@ class QueryHits(NamedTuple):
 class _Ranked(NamedTuple):
     """The hits of a query, best first, with their statistics; None where there are none.
 
-    `strands` are all forms of the query, see `plait.align.queries`; `turned` says of which of them each hit
-    is, from 0.
+    `strands` are all forms of the query, see `plait.align.queries`, which have neighbouring numbers.
     """
 
     strands: tuple[SearchQuery, ...]
-    turned: NDArray[np.int64]
     found: Found
     bit_scores: NDArray[np.float64] | None
     evalues: NDArray[np.float64] | None
@@ -277,15 +276,16 @@ class SearchRun:
         forms = 6 if settings.translate else 2 if settings.strand == "both" else 1
         for strands in reader.batches(queries, max(_RANKED // (forms * settings.top), 1)):
             swept = list(chain.from_iterable(strands))
-            rankings = [Ranking(settings.top, self._floor(own), self._tie_rule(own)) for own in swept]
-            told = None if report is None else _by_query(report, first, len(swept) // max(len(strands), 1))
+            forms = len(swept) // len(strands) if strands else 1
+            floors = [self._floor(own[0]) for own in strands]
+            rankings = Rankings(settings.top, floors, self._tie_rule(swept), forms)
+            told = None if report is None else _by_query(report, first, forms)
             how = {"threads": self._threads, "swept": self.cells}
             self.cells = sweep_all(
                 self._task, swept, self.source, rankings, report=told, progress=progress, **how
             )
             first += len(strands)
-            best = iter([ranking.best() for ranking in rankings])
-            ranked = [self._ranked(own, [next(best) for _ in own]) for own in strands]
+            ranked = self._ranked(strands, rankings.best(), forms)
             del rankings
             hits = self._aligned(ranked)
             for own in ranked:
@@ -312,32 +312,40 @@ class SearchRun:
             return self.statistics
         return replace(self.statistics, gapped=replace(self.statistics.gapped, k=query.k))
 
-    def _tie_rule(self, query: SearchQuery) -> Callable[..., NDArray[np.float64]]:
+    def _tie_rule(self, swept: Sequence[SearchQuery]) -> TieRule:
         """Sorts equal scores by E-value; that of a database of one residue sorts like that of any other."""
-        statistics, size = self.statistics, query.codes.size
+        statistics, sizes = self.statistics, np.array([query.codes.size for query in swept])
         if statistics is None:
             return no_tie_rule
-        return lambda scores, lengths: statistics.evalue(scores, size, lengths, database_residues=1)
+        return lambda queries, scores, lengths: statistics.evalue(
+            scores, sizes[queries], lengths, database_residues=1
+        )
 
-    def _ranked(self, strands: tuple[SearchQuery, ...], best: Sequence[Found]) -> _Ranked:
-        found, turned = best[0], np.zeros(len(best[0].records), np.int64)
-        if len(strands) > 1:
-            found, turned = self._better(strands[0], best)
-        statistics = self._statistics_of(strands[0])
-        if statistics is None or not len(found.records):
-            return _Ranked(strands, turned, found, None, None)
-        if self.settings.composition:
-            return self._adjusted(strands, turned, found)
-        sizes = np.array([query.codes.size for query in strands])[turned]
-        evalues = self._evalues(found.scores, sizes, found.lengths, statistics)
-        if self.settings.evalue is not None:
-            good = np.flatnonzero(evalues <= self.settings.evalue)
-            found, evalues, turned = found.take(good), evalues[good], turned[good]
-        return _Ranked(strands, turned, found, statistics.bit_score(found.scores), evalues)
+    def _ranked(self, queries: Sequence[tuple[SearchQuery, ...]], found: Found, forms: int) -> list[_Ranked]:
+        """What was found of each query, best first."""
+        statistics = self._statistics_of(queries[0][0]) if queries else None
+        evalues = bits = None
+        if statistics is not None and found.records.size and not self.settings.composition:
+            sizes = np.array([own.codes.size for strands in queries for own in strands])[found.queries]
+            evalues = self._evalues(found.scores, sizes, found.lengths, statistics)
+            if self.settings.evalue is not None:
+                good = np.flatnonzero(evalues <= self.settings.evalue)
+                found, evalues = found.take(good), evalues[good]
+            bits = statistics.bit_score(found.scores)
+        edges = np.searchsorted(found.queries // forms, np.arange(len(queries) + 1))
+        ranked = []
+        for strands, first, last in zip(queries, edges.tolist(), edges[1:].tolist(), strict=False):
+            own = slice(first, last)
+            told = (None if column is None else column[own] for column in (bits, evalues))
+            ranked.append(_Ranked(strands, found.take(own), *told))
+            if self.settings.composition and last > first:
+                ranked[-1] = self._adjusted(strands, ranked[-1].found)
+        return ranked
 
-    def _adjusted(self, strands: tuple[SearchQuery, ...], turned: NDArray[np.int64], found: Found) -> _Ranked:
+    def _adjusted(self, strands: tuple[SearchQuery, ...], found: Found) -> _Ranked:
         """Scored again for the composition of each pair, and ordered by that."""
         assert self.statistics is not None
+        turned = found.queries % len(strands)
         raw = np.zeros(len(found.records))
         for first in range(0, raw.size, _RESCORED):
             some = slice(first, first + _RESCORED)
@@ -353,9 +361,8 @@ class SearchRun:
         order = np.lexsort((found.records, -raw, evalues))
         limit = np.inf if self.settings.evalue is None else self.settings.evalue
         order = order[(evalues[order] <= limit) & (scores[order] >= self._least)]
-        found = Found(found.records, scores, found.lengths).take(order)
-        bits = self.statistics.bit_score(found.scores)
-        return _Ranked(strands, turned[order], found, bits, evalues[order])
+        found = found._replace(scores=scores).take(order)
+        return _Ranked(strands, found, self.statistics.bit_score(found.scores), evalues[order])
 
     def _scaled_rows(self, query: NDArray[np.uint8], target: NDArray[np.uint8]) -> RowSweep:
         """A pair with the scores for its composition."""
@@ -372,17 +379,6 @@ class SearchRun:
             free=free,
             interpreted=self._pairs.interpreted,
         )
-
-    def _better(self, query: SearchQuery, best: Sequence[Found]) -> tuple[Found, NDArray[np.int64]]:
-        """The best targets of all forms of a query, of each the best one, and which it is."""
-        both = Found(*(np.concatenate(columns) for columns in zip(*best, strict=True)))
-        turned = np.repeat(np.arange(len(best)), [len(own.records) for own in best])
-        order = np.lexsort((turned, -both.scores, both.records))
-        order = order[np.diff(both.records[order], prepend=-1) != 0]
-        found = both.take(order)
-        ties = self._tie_rule(query)(found.scores, found.lengths)
-        first = np.lexsort((found.records, ties, -found.scores))[: self.settings.top]
-        return found.take(first), turned[order][first]
 
     def _evalues(
         self, scores: Any, sizes: Any, lengths: Any, statistics: KarlinAltschul
@@ -505,17 +501,12 @@ def _residues(hit: _Hit) -> int:
 
 
 def _hits(ranked: Sequence[_Ranked]) -> Iterator[_Hit]:
-    for strands, turned, found, bit_scores, evalues in ranked:
-        for k in range(len(found.records)):
-            yield _Hit(
-                strands[turned[k]],
-                strands,
-                int(found.records[k]),
-                int(found.scores[k]),
-                int(found.lengths[k]),
-                None if bit_scores is None else float(bit_scores[k]),
-                None if evalues is None else float(evalues[k]),
-            )
+    for strands, found, bit_scores, evalues in ranked:
+        forms = (found.queries % len(strands)).tolist()
+        told = (repeat(None) if column is None else column.tolist() for column in (bit_scores, evalues))
+        columns = (column.tolist() for column in (found.records, found.scores, found.lengths))
+        for form, *facts in zip(forms, *columns, *told, strict=False):
+            yield _Hit(strands[form], strands, *facts)
 
 
 #: Columns of pairs that tables of results have not.

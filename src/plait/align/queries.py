@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -200,24 +200,27 @@ class QueryReader:
     def _looked_at(self, queries: NamedSequences | Record) -> Iterator[tuple[str, str | bytes, bytes]]:
         """Queries with their letters as bytes; `SAMPLE` letters are looked at before any is told."""
         ahead: list[tuple[str, str | bytes, bytes]] = []
-        sure = self._sure
-        counts, looking = np.zeros(256, np.int64), not sure
+        sure, size = self._sure, 0
         for name, sequence in named_sequences(queries, "queries"):
             letters = sequence.encode("ascii", "replace") if isinstance(sequence, str) else bytes(sequence)
             ahead.append((name, sequence, letters))
-            if looking:
-                counts += count_letters(np.frombuffer(letters, np.uint8))
-                looking = counts.sum() < SAMPLE
-            if not looking:
-                if not sure and _is_other(counts, self._given):
-                    break
+            size += len(letters)
+            if not sure and size >= SAMPLE:
+                self._look_at(ahead)
+                sure = True
+            if sure:
                 yield from ahead
                 ahead.clear()
-                sure = True
-        if not sure and _is_other(counts, self._given):
+        if not sure:
+            self._look_at(ahead)
+        yield from ahead
+
+    def _look_at(self, queries: Sequence[tuple[str, str | bytes, bytes]]) -> None:
+        """Refuse queries that look like another kind."""
+        letters = np.frombuffer(b"".join(own for _, _, own in queries), np.uint8)
+        if _is_other(count_letters(letters), self._given):
             found, expected, hint = self._other_kind()
             raise InvalidInput("queries", found=found, expected=expected, hint=hint)
-        yield from ahead
 
     def _other_kind(self) -> tuple[str, str, str]:
         """What to say of queries of another kind than is wanted: found, expected, hint."""

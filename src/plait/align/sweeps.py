@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -43,6 +44,9 @@ from plait.dp.pairs.blocks import (
     BlockBatch,
     SweepShape,
     TargetBlocks,
+    best_of_scores,
+    joined,
+    raised,
     sweep_shape,
 )
 from plait.dp.pairs.inter_sequence import BlockQuery
@@ -62,6 +66,9 @@ _LONGEST_PACKED: Final = 1 << 17
 #: Residues of entries of FASTA files that are kept until they are aligned; others are read again.
 _KEPT_RESIDUES: Final = 1 << 28
 
+
+#: Residues that take as long as what a target takes besides its own.
+_BESIDE: Final = 12
 
 #: A residue swept in a pair of its own costs as much time as so many residues in lanes,
 _LONE_RESIDUE: Final = 16
@@ -150,9 +157,8 @@ def make_chunk(
         database.packed, database.first_columns[first : last + 1], database.lengths[first:last]
     )
     whole = TargetPart(blocks, numbers.reshape(-1, BLOCK_LANES))
-    counts = lone_lanes(blocks.lengths)
-    if alone:
-        counts = np.minimum(counts, (blocks.lengths >= alone).sum(axis=1))
+    long = np.count_nonzero(blocks.lengths[:, 0] >= max(alone, 1))
+    counts = np.minimum(lone_lanes(blocks.lengths[:long]), (blocks.lengths[:long] >= alone).sum(axis=1))
     longest = list(lone)
     parts = []
     begin = 0
@@ -163,8 +169,8 @@ def make_chunk(
         shorter, longer = _split(whole.between(block, block + 1), int(counts[block]))
         parts += shorter
         longest += longer
-    if begin < len(counts):
-        parts.append(whole.between(begin, len(counts)))
+    if begin < last - first:
+        parts.append(whole.between(begin, last - first))
     return TargetChunk(tuple(parts), tuple(longest), share)
 
 
@@ -217,19 +223,23 @@ class PackedSource:
     def chunks(self, scoring: Scoring) -> Iterator[TargetChunk]:
         """All of it, piece by piece."""
         database = self._database
+        if not database.blocks:
+            return
         missing = matrix_columns(scoring, self.kind) == NO_CODE
         first_columns = database.first_columns
         done, first = 0, 0
-        columns, tasks = int(first_columns[-1]), self._shape.tasks or 1
+        tasks = self._shape.tasks or 1
         # As few rounds of all tasks as can be: what is sent at the beginning of each is waited for.
+        columns = int(first_columns[-1])
         rounds = max(round(columns * BLOCK_LANES / (self._shape.database_bytes * tasks)), 1)
-        step = -(-columns // (rounds * tasks))
-        while first < database.blocks:
-            most = first_columns[first] + step
-            last = min(max(first + 1, int(np.searchsorted(first_columns, most))), database.blocks)
+        work = np.cumsum((database.lengths + _BESIDE).sum(axis=1, dtype=np.int64))
+        ends = np.arange(1, rounds * tasks + 1) * int(work[-1]) // (rounds * tasks)
+        # Files are looked at as they are read.
+        doubted = not self.paths and database.highest_code > PAD_CODE
+        for last in distinct(np.searchsorted(work, ends) + 1).tolist():
             codes = database.columns(int(first_columns[first]), int(first_columns[last]))
             # Lanes must not be given any number.
-            if int(codes.max(initial=0)) > PAD_CODE:
+            if doubted and int(codes.max(initial=0)) > PAD_CODE:
                 raise self._damaged(f"a residue in blocks {first} to {last - 1}")
             if missing.any():
                 self._check(scoring, missing, first, last, codes)
@@ -265,13 +275,21 @@ class PackedSource:
 
     def entries(self, records: NDArray[np.int64]) -> Iterator[Entry]:
         """Some of the records."""
-        for record in records.tolist():
-            database = self._database
-            codes = database.sequence(record)
-            name = database.names[record]
-            if codes.max(initial=0) >= len(database.alphabet):
-                raise self._damaged(f"a residue of {name!r}")
-            yield Entry(record, name, database.descriptions[record], codes)
+        if not records.size:
+            return
+        database = self._database
+        blocks, lanes = np.divmod(database.slots[records], BLOCK_LANES)
+        sizes = database.lengths[blocks, lanes].astype(np.int64)
+        firsts, edges = database.first_columns[blocks], np.append(0, np.cumsum(sizes))
+        places = zip(firsts.tolist(), (firsts + sizes).tolist(), lanes.tolist(), strict=True)
+        codes = np.concatenate([database.columns(first, last)[:, lane] for first, last, lane in places])
+        wrong = np.flatnonzero(codes >= len(database.alphabet))
+        if wrong.size:
+            record = int(records[np.searchsorted(edges, wrong[0], "right") - 1])
+            raise self._damaged(f"a residue of {database.names[record]!r}")
+        for record, (first, last) in zip(records.tolist(), pairwise(edges.tolist()), strict=True):
+            own = codes[first:last]
+            yield Entry(record, database.names[record], database.descriptions[record], own)
 
 
 class FastaSource:
@@ -457,25 +475,25 @@ _PENDING: Final = 1 << 12
 
 
 class Found(NamedTuple):
-    """Numbers of targets, their scores, and their lengths in residues; arrays of one length."""
+    """Targets of queries: numbers of both, scores, and residues of the targets; arrays of one length."""
 
+    queries: NDArray[np.int64]
     records: NDArray[np.int64]
     scores: NDArray[np.int64]
     lengths: NDArray[np.int64]
 
-    def take(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> Found:
-        """Some of them, by number or by mark."""
-        return Found(self.records[which], self.scores[which], self.lengths[which])
+    def take(self, which: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Found:
+        """Some of them, by number, by mark or by place."""
+        return Found(*(column[which] for column in self))
 
 
-#: No targets.
-NOTHING: Final = Found(*(np.zeros(0, np.int64) for _ in range(3)))
+_NOTHING: Final = Found(*np.zeros((4, 0), np.int64))
 
-#: Gives, for scores and lengths of targets, a number of which less is better.
-TieRule = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
+#: Gives, for queries, scores and lengths of targets, a number of which less is better.
+TieRule = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
 
 
-def no_tie_rule(scores: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+def no_tie_rule(queries: object, scores: NDArray[np.int64], lengths: object) -> NDArray[np.float64]:
     """Equal scores are equally good."""
     return np.zeros(len(scores))
 
@@ -487,73 +505,67 @@ def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return found
 
 
-class Ranking:
-    """The `most` best targets of one query, of those that score at least `least`.
+class Rankings:
+    """The `most` best targets of each query, of those that score at least `least`.
 
-    Highest score first, then what `tie_rule` says, then lowest number.
+    Highest score first, then what `tie_rule` says, then lowest number. Of each query are `forms` swept, which
+    have neighbouring numbers: the best one of a target counts, the first of equal ones.
     """
 
-    def __init__(self, most: int, least: int, tie_rule: TieRule = no_tie_rule) -> None:
-        #: Lower scores need not be offered.
-        self.floor = least
+    def __init__(
+        self, most: int, least: Sequence[int], tie_rule: TieRule = no_tie_rule, forms: int = 1
+    ) -> None:
+        #: Of each form; lower scores need not be offered.
+        self.floors = np.repeat(np.array(least, np.int64), forms)
         self.most = most
+        self._forms = forms
         self._tie_rule = tie_rule
-        self._kept = [NOTHING]
-        self._size = 0
+        self._kept = [_NOTHING]
+        self._size = self._sorted = 0
 
     def add(self, found: Found) -> None:
-        """Offer some targets, each once; of one that is offered again later, the best score counts."""
-        found = found.take(found.scores >= self.floor)
-        over = len(found.records) - self.most
-        if over >= 0:
-            # So many targets are known, of which none is offered twice at a time.
-            self.floor = int(np.partition(found.scores, over)[over])
-        self._kept.append(found)
-        self._size += len(found.records)
-        if self._size > self.most + _PENDING:
-            self._sort_out()
+        """Offer some targets, each once for a form; of one that is offered again, the best score counts."""
+        # So many targets of one form are known, of which none is offered twice at a time.
+        floors = raised(found.queries, found.scores, self.floors, self.most)
+        if floors is not self.floors:
+            self.floors = np.repeat(floors.reshape(-1, self._forms).max(axis=1), self._forms)
+        self._kept.append(found.take(found.scores >= self.floors[found.queries]))
+        self._size += len(self._kept[-1].records)
+        if self._size > 2 * self._sorted + _PENDING:
+            self.best()
 
     def worth_adding(self, found: Found) -> Found:
         """Those of some targets that may be among the best; others may be added meanwhile."""
-        least = self.floor
-        good = found.scores[found.scores >= least]
-        over = good.size - self.most
-        if over > 0:
-            least = np.partition(good, over)[over]
-        return found.take(found.scores >= least)
-
-    def records(self) -> NDArray[np.int64]:
-        """Numbers of the best targets so far, in no order."""
-        return self._sort_out().records
+        floors = raised(found.queries, found.scores, self.floors, self.most)
+        return found.take(found.scores >= floors[found.queries])
 
     def best(self) -> Found:
-        """The best targets in order."""
-        found = self._sort_out()
-        order = np.lexsort((found.records, self._ties(found), -found.scores))
-        return found.take(order)
+        """The best targets so far of each query, in order; the others are forgotten."""
+        if len(self._kept) > 1:
+            found = joined(self._kept)
+            own = found.queries // self._forms
+            order = np.lexsort((found.queries, -found.scores, found.records, own))
+            # Of each target the best.
+            new = np.diff(found.records[order], prepend=-1) | np.diff(own[order], prepend=-1)
+            found, own = found.take(order[new != 0]), own[order[new != 0]]
+            order = np.lexsort((found.records, self._ties(found), -found.scores, own))
+            found, own = found.take(order), own[order]
+            places = np.arange(own.size) - np.searchsorted(own, own)
+            last = places == self.most - 1
+            self.floors.reshape(-1, self._forms)[own[last]] = found.scores[last, np.newaxis]
+            self._kept = [found.take(places < self.most)]
+            self._size = self._sorted = len(self._kept[0].records)
+        return self._kept[0]
 
     def _ties(self, found: Found) -> NDArray[np.float64]:
         # Asked once for equal arguments, which so give equal numbers wherever in an array they stand.
-        pairs, where = np.unique(found.scores << 32 | found.lengths, return_inverse=True)
-        return self._tie_rule(pairs >> 32, pairs & (1 << 32) - 1)[where]
-
-    def _sort_out(self) -> Found:
-        """Forget what cannot be among the best any more."""
-        if len(self._kept) == 1:
-            return self._kept[0]
-        found = Found(*(np.concatenate(columns) for columns in zip(*self._kept, strict=True)))
-        order = np.lexsort((-found.scores, found.records))
-        found = found.take(order[np.diff(found.records[order], prepend=-1) != 0])
-        over = len(found.records) - self.most
-        if over > 0:
-            self.floor = int(np.partition(found.scores, over)[over])
-            above = np.flatnonzero(found.scores > self.floor)
-            equal = np.flatnonzero(found.scores == self.floor)
-            tied = found.take(equal)
-            order = np.lexsort((tied.records, self._ties(tied)))
-            found = found.take(np.concatenate([above, equal[order[: self.most - above.size]]]))
-        self._kept, self._size = [found], len(found.records)
-        return found
+        own = found.queries // self._forms * self._forms
+        order = np.lexsort((found.lengths, found.scores, own))
+        asked = np.stack([own, found.scores, found.lengths])[:, order]
+        new = (np.diff(asked, axis=1, prepend=-1) != 0).any(axis=0)
+        ties = np.empty(order.size)
+        ties[order] = self._tie_rule(*asked[:, new])[np.cumsum(new) - 1]
+        return ties
 
 
 LOCAL: Final = free_ends_of("local")
@@ -637,10 +649,10 @@ class _Task(NamedTuple):
 
 
 class _Done(NamedTuple):
-    """What is worth offering of each query, and all that was found, if it is wanted."""
+    """What is worth offering, and all that was found of each query, if it is wanted."""
 
     task: _Task
-    best: Sequence[Found]
+    best: Found
     all: Sequence[Found]
     cells: int
 
@@ -688,13 +700,15 @@ def _tasks(
         for group in _groups(queries, chunk.residues, shape):
             for part in chunk.parts:
                 for share in _shares(part, cells, sum(rows[number] for number in group)):
-                    yield task
+                    if task.queries:
+                        yield task
                     residues = int(share.blocks.lengths.sum(dtype=np.int64))
                     task = task._replace(queries=group, part=share, lone=None, residues=residues)
             for number in group:
                 for lone in chunk.lone:
                     for stretch, residues in _stretches(queries[number], lone, shape.stretches):
-                        yield task
+                        if task.queries:
+                            yield task
                         task = task._replace(queries=[number], part=None, lone=stretch, residues=residues)
         yield task._replace(last=True)
 
@@ -721,29 +735,28 @@ class _Worker:
 
     pairs: PairSweep
     queries: Sequence[SearchQuery]
-    rankings: Sequence[Ranking]
+    rankings: Rankings
     columns: NDArray[np.uint8]
     keep_all: bool
 
     def run(self, task: _Task) -> _Done:
-        queries = [self.queries[number] for number in task.queries]
-        found: list[Found] = []
+        found: Sequence[Found] = ()
         if task.part is not None:
-            rankings = [self.rankings[number] for number in task.queries]
-            found = self._in_lanes(queries, rankings, task.part)
-        elif task.lone is not None:
-            found = [self._lone(query, task.lone) for query in queries]
-        offers = zip(task.queries, found, strict=True)
-        best = [self.rankings[number].worth_adding(own) for number, own in offers]
-        rows = sum(query.codes.size for query in queries)
-        return _Done(task, best, found if self.keep_all else (), task.residues * rows)
+            best, found = self._in_lanes(task.queries, task.part)
+        else:
+            if task.lone is not None:
+                found = [self._lone(number, task.lone) for number in task.queries]
+            best = joined([_NOTHING, *found])
+        rows = sum(self.queries[number].codes.size for number in task.queries)
+        kept = found if self.keep_all else ()
+        return _Done(task, self.rankings.worth_adding(best), kept, task.residues * rows)
 
-    def _in_lanes(
-        self, queries: Sequence[SearchQuery], rankings: Sequence[Ranking], part: TargetPart
-    ) -> list[Found]:
+    def _in_lanes(self, numbers: Sequence[int], part: TargetPart) -> tuple[Found, Sequence[Found]]:
+        """What may be among the best, and all if it is wanted, or has to be found anyway."""
         packed, first_columns, lengths = part.blocks
         # What is empty would score in other modes than local; it is never a hit.
         used = (part.records >= 0) & (lengths > 0)
+        queries = [self.queries[number] for number in numbers]
         if queries[0].in_lanes is None:
             blocks, lanes = np.nonzero(used)
             starts, sizes = first_columns[blocks], lengths[blocks, lanes]
@@ -751,48 +764,54 @@ class _Worker:
                 packed[start : start + size, lane]
                 for start, size, lane in zip(starts.tolist(), sizes.tolist(), lanes.tolist(), strict=True)
             ]
-            return [self._one_by_one(query, part.records[used], codes) for query in queries]
+            found = [self._one_by_one(number, part.records[used], codes) for number in numbers]
+            return joined([_NOTHING, *found]), found
         in_lanes = [query.in_lanes for query in queries if query.in_lanes is not None]
         target = self._target(queries)
+        floors = self.rankings.floors[list(numbers)].tolist()
+        batch = BestBatch(in_lanes, part.blocks, floors, self.rankings.most)
+        found = []
         if self.keep_all:
-            all_scores = target.launch(BLOCK_SCORES, BlockBatch(in_lanes, part.blocks))
+            scores = target.launch(BLOCK_SCORES, BlockBatch(in_lanes, part.blocks))
+            best = best_of_scores(scores, batch)
             records, residues = part.records[used], lengths[used].astype(np.int64)
-            return [Found(records, scores[used], residues) for scores in all_scores]
-        floors = [ranking.floor for ranking in rankings]
-        most = max(ranking.most for ranking in rankings)
-        best = target.launch(BEST_TARGETS, BestBatch(in_lanes, part.blocks, floors, most))
+            for number, own in zip(numbers, scores, strict=True):
+                found.append(Found(np.full(records.size, number), records, own[used], residues))
+        else:
+            best = target.launch(BEST_TARGETS, batch)
         records, residues = part.records.ravel(), lengths.ravel().astype(np.int64)
-        return [Found(records[lanes], scores, residues[lanes]) for lanes, scores in best]
+        own = np.array(numbers)[best.queries]
+        return Found(own, records[best.lanes], best.scores, residues[best.lanes]), found
 
     def _target(self, queries: Sequence[SearchQuery]) -> Target:
         """What sweeps blocks: what GPUs keep of a query is for as many letters as sequences have."""
         own = any(query.profile is not None for query in queries)
         return CpuTarget(1) if own and self.pairs.target.devices else self.pairs.target
 
-    def _lone(self, query: SearchQuery, lone: LoneTarget) -> Found:
+    def _lone(self, number: int, lone: LoneTarget) -> Found:
+        query = self.queries[number]
         record = np.array([lone.record], np.int64)
         reach = _reach(query, lone)
         if query.in_lanes is None or reach is None:
-            return self._one_by_one(query, record, [lone.codes])
+            return self._one_by_one(number, record, [lone.codes])
         pieces = score_pieces(query.in_lanes, lone.codes, reach, self._target([query]))
-        return Found(record, pieces.scores.max(keepdims=True), np.array([lone.length], np.int64))
+        return Found(np.array([number]), record, pieces.scores.max(keepdims=True), np.array([lone.length]))
 
-    def _one_by_one(
-        self, query: SearchQuery, records: NDArray[np.int64], codes: list[NDArray[np.uint8]]
-    ) -> Found:
+    def _one_by_one(self, number: int, records: NDArray[np.int64], codes: list[NDArray[np.uint8]]) -> Found:
+        query, numbers = self.queries[number], np.full(records.size, number)
         targets = code_list([self.columns[own] for own in codes])
         if query.profile is not None:
             swept = (query.rows(targets[k], self.pairs).score().score for k in range(len(targets)))
-            return Found(records, np.fromiter(swept, np.int64, len(targets)), targets.sizes)
+            return Found(numbers, records, np.fromiter(swept, np.int64, len(targets)), targets.sizes)
         results = self.pairs.results(against(query.codes, targets), keep=False)
-        return Found(records, results.scores, targets.sizes)
+        return Found(numbers, records, results.scores, targets.sizes)
 
 
 def sweep_all(
     pairs: PairSweep,
     queries: Sequence[SearchQuery],
     source: Source,
-    rankings: Sequence[Ranking],
+    rankings: Rankings,
     *,
     threads: int,
     first: int = 0,
@@ -802,9 +821,9 @@ def sweep_all(
 ) -> int:
     """Sweep all queries against all targets, reading them once; returns the cells of all matrices so far.
 
-    Of `threads` tasks at a time each uses `pairs`, with one thread. `rankings`, one of each query, change in
-    place. `first` queries and `swept` cells were done before. `report` is called in this thread with the
-    number of a query and the scores of some targets, until all are told; `progress`, too, in this thread.
+    Of `threads` tasks at a time each uses `pairs`, with one thread. `rankings` change in place. `first`
+    queries and `swept` cells were done before. `report` is called in this thread with the number of a query
+    and the scores of some targets, until all are told; `progress`, too, in this thread.
     """
     worker = _Worker(pairs, queries, rankings, matrix_columns(pairs.scoring, source.kind), report is not None)
     shape = sweep_shape(pairs.target)
@@ -814,9 +833,7 @@ def sweep_all(
     results = executor.map(worker.run, _tasks(queries, source.chunks(pairs.scoring), shape, threads))
     with closing(results):
         for task, best, found, size in results:
-            for number, own in zip(task.queries, best, strict=True):
-                if len(own.records):
-                    rankings[number].add(own)
+            rankings.add(best)
             if report is not None:
                 for number, own in zip(task.queries, found, strict=True):
                     report(first + number, own)
@@ -827,7 +844,6 @@ def sweep_all(
                 progress(CellProgress(swept + cells, swept + total))
             if task.last:
                 if isinstance(source, FastaSource):
-                    wanted = [NOTHING.records, *(ranking.records() for ranking in rankings)]
-                    source.keep(distinct(np.concatenate(wanted)))
+                    source.keep(distinct(rankings.best().records))
                 done, before = 0, task.share
     return swept + cells

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from plait.align.results import (
     DELETION,
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 _Value = str | int | float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlignedPair:
+class AlignedPair(NamedTuple):
     """Two whole sequences, letters as read, and how they align; `mode` is ``"global"``, ``"local"``, ...
 
     Names are the first words of the headers; `target_description` is what follows it in the target's.

@@ -206,6 +206,12 @@ class CudaKernel:
                 loaded = self._loaded[place] = _Loaded(made, max(shared, _SHARED_UNASKED))
         loaded.launch(blocks, threads, arguments, stream, shared)
 
+    def prepare(self, *arguments: Any) -> None:
+        """Compile and load it for such arguments on the current device, if it is not, while others run."""
+        with _LAUNCHING:
+            if not SIMULATED and _kinds(arguments) not in self._made:
+                self._made[_kinds(arguments)] = self._dispatcher(arguments)._compile_for_args(*arguments)
+
     def _launch_first(
         self, blocks: Any, threads: Any, arguments: tuple[Any, ...], stream: Any, shared: int, place: Any
     ) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from plait.lang.compile import kernel, shared
 
 #: Blocks for a thread at a time.
 _SHARE_CELLS = 1 << 28
+_Columns = TypeVar("_Columns", bound=tuple[NDArray[Any], ...])
 
 
 class TargetBlocks(NamedTuple):
@@ -156,31 +157,59 @@ class BestBatch(NamedTuple):
 
 
 class BestLanes(NamedTuple):
-    """Numbers of lanes, counted through all blocks, rising, and the scores of the targets in them."""
+    """Targets, in no order: numbers of their queries, of their lanes, through all blocks, and scores."""
 
+    queries: NDArray[np.int64]
     lanes: NDArray[np.int64]
     scores: NDArray[np.int64]
 
 
-def best_of_scores(scores: Sequence[NDArray[np.int64]], batch: BestBatch) -> list[BestLanes]:
+def best_of_scores(scores: Sequence[NDArray[np.int64]], batch: BestBatch) -> BestLanes:
     """For each query the targets that score no less than the last of the best."""
     used = np.flatnonzero(batch.blocks.lengths)
-    return [
-        best_lanes(used, own.ravel()[used], least, batch.most)
-        for own, least in zip(scores, batch.least, strict=True)
-    ]
+    own = [best_lanes(number, used, own.ravel()[used], batch) for number, own in enumerate(scores)]
+    return joined(own)
 
 
-def best_lanes(lanes: NDArray[np.int64], scores: NDArray[np.int64], least: int, most: int) -> BestLanes:
-    """Those of some lanes that score no less than the last of the best of them."""
+def joined(parts: Sequence[_Columns]) -> _Columns:
+    """All of some named tuples of arrays."""
+    return type(parts[0])(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def best_lanes(
+    number: int, lanes: NDArray[np.int64], scores: NDArray[np.int64], batch: BestBatch
+) -> BestLanes:
+    """Those of some lanes that score no less than the last of the best of a query, by its number."""
+    least = batch.least[number]
     good = scores[scores >= least]
-    if good.size > most:
-        least = np.partition(good, good.size - most)[good.size - most]
+    if good.size > batch.most:
+        least = np.partition(good, good.size - batch.most)[good.size - batch.most]
     best = np.flatnonzero(scores >= least)
-    return BestLanes(lanes[best], scores[best])
+    return BestLanes(np.full(best.size, number), lanes[best], scores[best])
 
 
-def best_blocks(call: Callable[..., Any], batch: BestBatch, target: Target) -> list[BestLanes]:
+def raised(
+    queries: NDArray[np.int64], scores: NDArray[np.int64], least: NDArray[np.int64], most: int
+) -> NDArray[np.int64]:
+    """What each query's `most` best targets score at the least, `least` or more.
+
+    `queries` are the numbers of those that the scores are of, each of another target of a query.
+    """
+    good = scores >= least[queries]
+    queries, scores = queries[good], scores[good]
+    if scores.size <= most:
+        return least
+    counts = np.bincount(queries, minlength=least.size)
+    over = np.flatnonzero(counts > most)
+    if not over.size:
+        return least
+    ordered = scores[np.lexsort((scores, queries))]
+    higher = least.copy()
+    higher[over] = ordered[np.cumsum(counts)[over] - most]
+    return higher
+
+
+def best_blocks(call: Callable[..., Any], batch: BestBatch, target: Target) -> BestLanes:
     """The best targets of each query; `call` is as for `run_blocks`."""
     return best_of_scores(score_blocks(call, BlockBatch(batch.queries, batch.blocks), target), batch)
 
@@ -409,7 +438,7 @@ CPU_SHAPE: Final = SweepShape(
     piece_blocks=1,
 )
 #: Parts of a database that a GPU holds at a time.
-_PARTS: Final = 3
+_PARTS: Final = 2
 
 
 def sweep_shape(target: Target) -> SweepShape:

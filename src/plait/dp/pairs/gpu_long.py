@@ -249,10 +249,11 @@ def _mapped(edge: NDArray[np.int64] | None, else_row: Any) -> Any:
 class _Memory:
     """What a launch has on the device.
 
-    `below`, pinned memory, is for the lower edge: it is marked column by column, for the visit below.
+    `below`, pinned memory, is for the lower edge: it is marked column by column, for the visit below. `asked`
+    says whether anybody asks for the last row of the matrix, other than for its corner.
     """
 
-    def __init__(self, coded: _Coded, visit: Visit, device: _Device, below: NDArray[np.int64] | None) -> None:
+    def __init__(self, coded: _Coded, visit: Visit, device: _Device, below: Any, asked: bool) -> None:
         self.visit, self.stream, self.below = visit, device.stream, below
         upload, room = device.arrays.upload, device.arrays.room
         tile = Tile(int(visit.rows[0]), int(visit.rows[-1]), int(visit.columns[0]), int(visit.columns[-1]))
@@ -286,9 +287,9 @@ class _Memory:
         )
         self.following = upload("following", np.zeros(1, np.int32))
         side = int(visit.rows[1] - visit.rows[0]), int(visit.columns[1] - visit.columns[0])
-        if visit.watched and tile.row_end == coded.query.size:
-            # Where an alignment may end anywhere nobody asks for the last row of the matrix: the last stripe,
-            # for which all wait at the end, is then as whole and as fast as the others.
+        self.whole = tile.row_end == coded.query.size and not asked
+        if self.whole:
+            # The last stripe, for which all wait at the end, is then as whole and as fast as the others.
             rows = query.size
         self.shape = kernel.Shape(
             *map(np.int32, (rows, columns, -(-side[0] // height), side[1], visit.corner))
@@ -308,6 +309,8 @@ class _Memory:
         right = self._from(self.sides.right).view(np.int32).reshape(-1, 2)[: edges.column_h.size]
         edges.row_h[:], edges.row_f[:] = row[:, 0], row[:, 0] + ((row[:, 1] << 14) >> 14)
         edges.column_h[:], edges.column_e[:] = right[:, 0], right[:, 1]
+        if self.whole:
+            edges.row_h[-1] = edges.column_h[-1]
 
     def fetch_best(self) -> NDArray[np.int64]:
         """Best values of the tiles."""
@@ -386,7 +389,8 @@ class GpuTiles:
         device = self._free.get()
         try:
             with on_device(device.facts.number):
-                memory = _Memory(coded, visit, device, self._edge(visit))
+                asked = bool(pair.free.target_end) and not visit.watched
+                memory = _Memory(coded, visit, device, self._edge(visit), asked)
                 large = _is_large(memory.stripes, device.facts.multiprocessors)
                 # What a launch waits for is of one that runs already.
                 with self._large[device.facts.number] if large else contextlib.nullcontext():
@@ -463,22 +467,29 @@ def _launch(pair: LongPair, coded: _Coded, memory: _Memory, device: _Device) -> 
         MaxPlus(np.int32(0 if costs.local else np.iinfo(np.int32).min), np.int32(0)),
         SaturatingMaxPlus(np.int32(0), np.int32(0)),
     )
-    ends = Anywhere() if memory.visit.watched else AtEdges()
+    visit = memory.visit
+    ends = Anywhere() if visit.watched else AtEdges()
     # A block has the stripes of a multiprocessor, so that its schedulers have as many as each other, and no
     # multiprocessor has two of a large launch.
     facts = device.facts
     warps = min(-(-memory.stripes // facts.multiprocessors), coded.most_warps(facts))
     shared = warps * coded.shared
-    if _is_large(memory.stripes, facts.multiprocessors):
+    large = _is_large(memory.stripes, facts.multiprocessors)
+    if large:
         shared = max(shared, facts.shared_per_block // 2 + 1024)
-    kernel.sweep_stripes.launch(
-        min(-(-memory.stripes // warps), facts.multiprocessors),
-        32 * warps,
-        *(gap, algebras, ends, coded.kind, memory.task, memory.sides, memory.kept, memory.following),
-        memory.shape,
-        stream=stream,
-        shared=shared,
-    )
+    rest = (coded.kind, memory.task, memory.sides, memory.kept, memory.following, memory.shape)
+    blocks = min(-(-memory.stripes // warps), facts.multiprocessors)
+    arguments = (gap, algebras, ends, *rest)
+    kernel.sweep_stripes.launch(blocks, 32 * warps, *arguments, stream=stream, shared=shared)
+    if large and visit.watched and not visit.sought:
+        # On the way back tiles are swept for their edges, by what it may take seconds to compile.
+        threading.Thread(target=_prepare, args=(facts.number, (gap, algebras, AtEdges(), *rest))).start()
+
+
+def _prepare(device: int, arguments: tuple[Any, ...]) -> None:
+    # What is wrong is told when it is wanted.
+    with contextlib.suppress(Exception), on_device(device):
+        kernel.sweep_stripes.prepare(*arguments)
 
 
 @functools.cache

@@ -694,25 +694,39 @@ class PackedTargets:
         return self._letters, self._bases, self._lengths, self._order
 
 
+@functools.lru_cache(64)
+def _table_of(scores: bytes, letters: int) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
+    """The best score of each letter of a query, (32,), and all in half precision, (letters of targets, 33).
+
+    `scores` are int32, a row for each of so many `letters`; what they lack scores as the worst there is, the
+    last column, for rows behind a query, and padding so little that nothing comes of it.
+    """
+    own = np.frombuffer(scores, np.int32).reshape(letters, -1)
+    table = np.full((33, LETTERS), -(PACKED_LIMIT - 1), np.int32)
+    table[:32, :PADDING_LETTER] = max(int(own.min(initial=0)), -(PACKED_LIMIT - 1))
+    table[:letters, : own.shape[1]] = np.clip(own, -(PACKED_LIMIT - 1), PACKED_LIMIT)
+    return np.maximum(table[:32].max(axis=1), 0), np.ascontiguousarray(half_bits(table).T)
+
+
 class PackedQuery:
     """A query, its scores and its costs, as packed lanes need them.
 
-    `codes` are uint8, (m,), 0 to 31 (else `InvalidInput`); `table` is (32, 32), letter of the query (row) and
-    of a target (column); costs are of the first and each further residue of a gap. `possible`: packed lanes
-    hold the costs, none is negative; `span`: see `longest_span`.
+    `codes` are uint8, (m,), 0 to 31 (else `InvalidInput`); `table`, up to (32, 32), has a row for each letter
+    of the query and a column for each of the targets; costs are of the first and each further residue of a
+    gap. `possible`: packed lanes hold the costs, none is negative; `span`: see `longest_span`.
     """
 
     def __init__(self, codes: Any, table: Any, gap_open: int, gap_extend: int) -> None:
         self.codes = np.ascontiguousarray(codes, np.uint8)
         if self.codes.size and int(self.codes.max()) > 31:
             raise InvalidInput("query", found="a letter above 31", expected="letters from 0 to 31")
-        scores = np.full((32, LETTERS), -(PACKED_LIMIT - 1), np.int32)
-        scores[:, :PADDING_LETTER] = np.clip(table, -(PACKED_LIMIT - 1), PACKED_LIMIT)
-        self.scores = scores
+        # Most queries have the same letters.
+        gains, self._halves = _table_of(np.asarray(table, np.int32).tobytes(), len(table))
         self.gap_open, self.gap_extend = int(gap_open), int(gap_extend)
         self.possible = self.gap_open >= 0 and self.gap_extend >= 0
-        gain = int(np.maximum(scores.max(axis=1), 0)[self.codes].sum()) if self.codes.size else 0
-        self.span = longest_span(self.codes.size, gain, self.gap_open, self.gap_extend)
+        self.span = longest_span(
+            self.codes.size, int(gains[self.codes].sum()), self.gap_open, self.gap_extend
+        )
         self._profiles: dict[Shape, NDArray[np.int32]] = {}
         self._lock = threading.Lock()
 
@@ -737,14 +751,13 @@ class PackedQuery:
 
     def _made_profile(self, shape: Shape) -> NDArray[np.int32]:
         chunks = -(-shape.rows // 8)
-        rows = np.full((shape.stripes, shape.threads, chunks * 8), -1, np.int64)
-        query = np.full(shape.stripes * shape.threads * shape.rows, -1, np.int64)
+        rows = np.full((shape.stripes, shape.threads, chunks * 8), 32)
+        query = np.full(shape.stripes * shape.threads * shape.rows, 32)
         query[: self.codes.size] = self.codes
         rows[:, :, : shape.rows] = query.reshape(shape.stripes, shape.threads, shape.rows)
-        scores = np.concatenate([self.scores, np.full((1, LETTERS), -(PACKED_LIMIT - 1), np.int32)])
-        halves = half_bits(scores)[rows]
-        halves = halves.reshape(shape.stripes, shape.threads, chunks, 8, LETTERS)
-        return np.ascontiguousarray(halves.transpose(0, 4, 2, 1, 3)).reshape(-1).view(np.int32)
+        eights = rows.reshape(shape.stripes, shape.threads, chunks, 8).transpose(0, 2, 1, 3)
+        words = self._halves.take(eights.reshape(shape.stripes, -1), axis=1)
+        return np.ascontiguousarray(words.transpose(1, 0, 2)).reshape(-1).view(np.int32)
 
 
 def packed_scores(queries: Sequence[PackedQuery], targets: PackedTargets, out: Any) -> Any:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import groupby
-from typing import Any, Final, NamedTuple
+from itertools import chain, groupby
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
-from plait.devices.cuda_devices import SlotArrays, SlotPool, free_memory, on_device
+from plait.devices.cuda_devices import SlotArrays, SlotPool, current_device, free_memory, on_device
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import over_threads
 from plait.dp.pairs.blocks import (
@@ -24,7 +24,9 @@ from plait.dp.pairs.blocks import (
     TargetBlocks,
     best_lanes,
     best_of_scores,
+    joined,
     offer_border,
+    raised,
 )
 from plait.dp.pairs.gpu_packed import (
     PackedQuery,
@@ -54,6 +56,7 @@ from plait.settings import thread_count
 LANES = 64
 TILE = 64
 
+_Result = TypeVar("_Result")
 _DEVICE = "cuda"
 _FIX = "close other programs that use the device, or use device='cpu'"
 
@@ -275,9 +278,7 @@ class QueryForms:
         query = self.query
         if not query.free.local:
             return None
-        table = np.full((32, 32), int(query.scores.min(initial=0)), np.int32)
-        table[: query.scores.shape[0], : query.scores.shape[1]] = query.scores
-        form = PackedQuery(query.rows.astype(np.uint8), table, query.gap_open, query.gap_extend)
+        form = PackedQuery(query.rows.astype(np.uint8), query.scores, query.gap_open, query.gap_extend)
         return form if form.possible else None
 
 
@@ -302,19 +303,25 @@ class _Forms:
         key = id(query), query.rows.size if query.free.local else longest
         with self._lock:
             if key not in self._kept:
-                made = self._kept[key] = QueryForms(query, key[1])
+                self._kept[key] = QueryForms(query, key[1])
                 self._residues += query.rows.size
-                if made.served:
-                    # The threads of all parts are about to ask for it, and each would make it.
-                    _ = made.packed
             self._kept.move_to_end(key)
             while self._residues > _KEPT_RESIDUES and len(self._kept) > 1:
                 _, oldest = self._kept.popitem(last=False)
                 self._residues -= oldest.query.rows.size
             return self._kept[key]
 
+    def pack(self, forms: Sequence[QueryForms]) -> None:
+        """Make packed forms of those that are served: threads of all parts ask, and each would make them."""
+        with self._lock:
+            for form in forms:
+                _ = form.packed
+
 
 _FORMS: Final = _Forms()
+_NOTHING: Final = BestLanes(*np.zeros((3, 0), np.int64))
+#: Who sends a part to each device.
+_TURNS: Final[defaultdict[int, threading.Lock]] = defaultdict(threading.Lock)
 
 
 class OnDevice(NamedTuple):
@@ -339,14 +346,28 @@ class OnDevice(NamedTuple):
 class _Started(NamedTuple):
     """Scores of queries on their way to the host, those of packed lanes, or none of them.
 
-    Of the best, `found` are counters, places and scores (`find_best`), and all scores stay on the device.
+    Of the best, `found` are counters, places and scores (`find_best`), `first` is the number of the first
+    query, and all scores stay on the device.
     """
 
     forms: Sequence[QueryForms]
     found: Any
     done: Any
-    floors: Any = None
+    first: int = 0
     scores: Any = None
+
+
+def one_behind(
+    starts: Iterator[_Started], finish: Callable[[_Started], Iterator[_Result]]
+) -> Iterator[_Result]:
+    """What was started, each finished when the next is started, too."""
+    before: _Started | None = None
+    for started in starts:
+        if before is not None:
+            yield from finish(before)
+        before = started
+    if before is not None:
+        yield from finish(before)
 
 
 class SearchSlot(SlotArrays):
@@ -380,14 +401,9 @@ class SearchSlot(SlotArrays):
         `targets` is what `send` has returned last; the kernel may need `most` bytes. Scores are to be copied
         before the next ones are asked for.
         """
-        before: _Started | None = None
-        for number, some in enumerate(_alike(forms, _DENSE)):
-            started = self._start(some, targets, number % 2)
-            if before is not None:
-                yield from self._finish(before, targets, most)
-            before = started
-        if before is not None:
-            yield from self._finish(before, targets, most)
+        groups = enumerate(_alike(forms, _DENSE))
+        starts = (self._start(some, targets, number % 2) for number, some in groups)
+        return one_behind(starts, lambda started: self._finish(started, targets, most))
 
     def _packed(self, forms: Sequence[QueryForms], targets: OnDevice, out: Any) -> Any:
         """Start the packed kernels."""
@@ -424,63 +440,45 @@ class SearchSlot(SlotArrays):
         if again.size:
             scores[again] = self._wide(form, targets, again if which is None else which[again], most)
 
-    def best(
-        self, forms: Sequence[QueryForms], targets: OnDevice, wanted: tuple[Sequence[int], int], most: int
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Numbers of the targets that may be among the best of each query, rising, and their scores.
-
-        `wanted` is the least score for each query, and how many of the best.
-        """
+    def starts(self, forms: Sequence[QueryForms], targets: OnDevice, batch: BestBatch) -> Iterator[_Started]:
+        """Start looking for the targets that may be among the best, of some of the queries at a time."""
         # Of one size: while others compute, what few queries have found would be taken over too late.
         step = -(-len(forms) // -(-len(forms) // _TOGETHER))
-        before: _Started | None = None
-        for number, first in enumerate(range(0, len(forms), step)):
-            floors = np.clip(wanted[0][first : first + step], 0, PACKED_LIMIT).astype(np.int32)
-            started = self._start_best(forms[first : first + step], targets, floors, wanted[1], number % 2)
-            if before is not None:
-                yield from self._finish_best(before, targets, wanted[1], most)
-            before = started
-        if before is not None:
-            yield from self._finish_best(before, targets, wanted[1], most)
+        for first in range(0, len(forms), step):
+            some, half = forms[first : first + step], first // step % 2
+            shape = len(some), targets.used.size
+            out = self.room(f"packed scores {half}", shape, np.int32)
+            counters = self._packed(some, targets, out)
+            room = min(shape[1], 2 * batch.most + _TIED)
+            places, scores = (self.room(name, (shape[0], room), np.int32) for name in ("places", "best"))
+            floors = self.upload("floors", np.array(batch.least[first : first + step], np.int32))
+            given = floors, np.int32(batch.most), counters, places, scores
+            find_best.launch(shape[0], FINDERS, out, *given, stream=self.stream)
+            names = zip(("counters", "places", "best"), (counters, places, scores), strict=True)
+            found, done = zip(*(self.fetch(f"{name} {half}", array) for name, array in names), strict=True)
+            yield _Started(some, found, done[-1], first, out)
 
-    def _start_best(
-        self,
-        forms: Sequence[QueryForms],
-        targets: OnDevice,
-        floors: NDArray[np.int32],
-        wanted: int,
-        half: int,
-    ) -> _Started:
-        shape = len(forms), targets.used.size
-        out = self.room(f"packed scores {half}", shape, np.int32)
-        counters = self._packed(forms, targets, out)
-        room = min(shape[1], 2 * wanted + _TIED)
-        places, scores = (self.room(name, (shape[0], room), np.int32) for name in ("places", "best"))
-        given = self.upload("floors", floors), np.int32(wanted), counters, places, scores
-        find_best.launch(shape[0], FINDERS, out, *given, stream=self.stream)
-        names = zip(("counters", "places", "best"), (counters, places, scores), strict=True)
-        found, done = zip(*(self.fetch(f"{name} {half}", array) for name, array in names), strict=True)
-        return _Started(forms, found, done[-1], floors, out)
-
-    def _finish_best(
-        self, started: _Started, targets: OnDevice, wanted: int, most: int
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        forms, (counted, place, score), done, floors, out = started
+    def best(self, started: _Started, targets: OnDevice, batch: BestBatch, most: int) -> Iterator[BestLanes]:
+        """What was found; lanes are numbers of targets."""
+        forms, (counted, place, score), done, first, out = started
         done.synchronize()
-        for k, form in enumerate(forms):
-            count = int(counted[1, k])
-            if count > place.shape[1]:
-                # Too many are equal: all of them come. What is not exact is equal, too.
-                everything = self.download("all scores", out[k])
-                self.wait()
-                known = np.minimum(everything, PACKED_LIMIT).astype(np.int64)
-                which, own = best_lanes(np.arange(out.shape[1]), known, int(floors[k]), wanted)
-            else:
-                order = np.argsort(place[k, :count])
-                which = place[k, order].astype(np.int64)
-                own = score[k, order].astype(np.int64)
-            self._exact(form, targets, own, which, most)
-            yield which, own
+        counts = counted[1]
+        everywhere = np.flatnonzero(counts > place.shape[1])
+        here = np.where(counts > place.shape[1], 0, counts)[:, np.newaxis] > np.arange(place.shape[1])
+        queries = np.nonzero(here)[0]
+        some = BestLanes(queries + first, place[here].astype(np.int64), score[here].astype(np.int64))
+        for k in sorted({*queries[some.scores >= PACKED_LIMIT].tolist()}):
+            own = slice(*np.searchsorted(queries, (k, k + 1)))
+            self._exact(forms[k], targets, some.scores[own], some.lanes[own], most)
+        yield some
+        for k in everywhere.tolist():
+            # Too many are equal: all of them come. What is not exact is equal, too.
+            everything = self.download("all scores", out[k])
+            self.wait()
+            known = np.minimum(everything, PACKED_LIMIT).astype(np.int64)
+            best = best_lanes(first + k, np.arange(out.shape[1]), known, batch)
+            self._exact(forms[k], targets, best.scores, best.lanes, most)
+            yield best
 
     def _wide(
         self, form: QueryForms, targets: OnDevice, which: NDArray[np.int64], most: int
@@ -578,6 +576,7 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
         used = np.flatnonzero(part.lengths)
         if used.size:
             targets = slot.send(part, used, plan.piece)
+            _FORMS.pack([forms[k] for k in served])
             found = slot.scores([forms[k] for k in served], targets, plan.bytes)
             # As a slice, where lanes without a target stand last: that is ten times as fast.
             place: Any = slice(used.size) if used[-1] < used.size else used
@@ -599,31 +598,40 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
     return scores
 
 
-def best_batch(batch: BestBatch, target: CudaTarget) -> list[BestLanes]:
+def best_batch(batch: BestBatch, target: CudaTarget) -> BestLanes:
     """See `plait.dp.pairs.launches`. All targets go to one device, if they fit: others have other batches."""
     queries, blocks, least, most = batch
     longest = int(blocks.lengths.max(initial=0))
     forms = [_FORMS.of(query, longest) for query in queries]
-    if not all(form.served and form.packed for form in forms) or blocks.packed.shape[1] != LANES:
+    packed = all(form.served and form.query.free.local for form in forms)
+    if not packed or blocks.packed.shape[1] != LANES:
         return best_of_scores(score_batch(BlockBatch(queries, blocks), target), batch)
-    found: list[list[BestLanes]] = [[BestLanes(*np.zeros((2, 0), np.int64))] for _ in queries]
+    found = [_NOTHING]
     plan = SLOTS.plan(target.devices)
+    # As far as packed lanes can tell.
+    held = batch._replace(least=np.clip(least, 0, PACKED_LIMIT).tolist())
 
     def on_slot(slot: SearchSlot, first: int, last: int) -> None:
         part = blocks.between(first, last)
         used = np.flatnonzero(part.lengths)
         if used.size:
-            targets = slot.send(part, used, plan.piece)
-            best = list(slot.best(forms, targets, (least, most), plan.bytes))
-            for own, (which, scores) in zip(found, best, strict=True):
-                own.append(BestLanes(first * LANES + used[which], scores))
+            # The next part is sent once there is something to do for the device.
+            with _TURNS[current_device()]:
+                targets = slot.send(part, used, plan.piece)
+                _FORMS.pack(forms)
+                starts = slot.starts(forms, targets, held)
+                begun = chain([next(starts)], starts)
+            best = one_behind(begun, lambda started: slot.best(started, targets, held, plan.bytes))
+            numbers, which, scores = joined([_NOTHING, *best])
+            found.append(BestLanes(numbers, first * LANES + used[which], scores))
 
     needs = partial(packed_bytes, m=max(query.rows.size for query in queries), longest=longest)
     for share in shares_of(blocks.lengths, plan, needs):
         _with_memory(target.devices, on_slot, *share)
     # Of all parts, and with those that packed lanes could not hold.
-    lanes, scores = ([np.concatenate([part[k] for part in own]) for own in found] for k in (0, 1))
-    return [best_lanes(*own, most) for own in zip(lanes, scores, least, strict=True)]
+    every = joined(found)
+    best = every.scores >= raised(every.queries, every.scores, np.array(least), most)[every.queries]
+    return BestLanes(*(column[best] for column in every))
 
 
 def _with_memory(

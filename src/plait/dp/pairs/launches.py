@@ -100,7 +100,7 @@ BLOCK_SCORES: Final[Problem[BlockBatch, list[NDArray[np.int64]]]] = Problem(
     worth=lambda batch: batch.cells >= _LEAST_CELLS,
 )
 #: The best targets of queries.
-BEST_TARGETS: Final[Problem[BestBatch, list[BestLanes]]] = Problem(
+BEST_TARGETS: Final[Problem[BestBatch, BestLanes]] = Problem(
     "the best targets of blocks",
     cpu=partial(best_blocks, score_blocks_kernel),
     reference=partial(best_blocks, interpreted(score_blocks_kernel)),

@@ -516,8 +516,9 @@ def stretch_limits(
 
 def few_letters(codes: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The codes that occur, and the place of every code among them."""
-    absent = bytes(range(256)).translate(None, codes.tobytes())
-    present = np.delete(np.arange(256), np.frombuffer(absent, np.uint8))
+    every = bytes(range(256))
+    absent = every.translate(None, codes.tobytes())
+    present = np.frombuffer(every.translate(None, absent), np.uint8).astype(np.int64)
     place = np.zeros(256, np.uint8)
     place[present] = np.arange(present.size)
     return present, place
