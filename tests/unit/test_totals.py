@@ -53,6 +53,7 @@ def test_totals(locus: str, model: PathModel, options: dict[str, Any]) -> None:
     whole, found = counter.count(*parts), counter.totals(*parts)
     assert found.status.tolist() == whole.status.tolist()
     assert found.provenance == whole.provenance
+    np.testing.assert_array_equal(found.path_count, whole.path_count)
     if model.name == "dp2":
         wanted = {
             "TRB": whole.sweep_by_d.sum(axis=1), "TRA": whole.no_d_sweep, "TRD": whole.sweep_by_dd.sum(axis=1)

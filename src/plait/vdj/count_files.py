@@ -223,7 +223,8 @@ class BlockCounter(RowWork[CountSummary]):
         """Work on a block, whose calls are looked up once."""
         junction, v, j, *others = rows.columns
         columns = [junction, looked_up(v), looked_up(j), *others]
-        return super().__call__(pa.record_batch(columns, rows.schema.names))
+        result, device = self.result(columns)
+        return WorkedBlock(result, self.summary(columns, result), device)
 
     def result(self, columns: list[pa.Array]) -> tuple[pa.RecordBatch, str | None]:
         """Their counts."""
