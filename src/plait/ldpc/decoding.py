@@ -170,6 +170,9 @@ Found = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
 def _run(run: Any, batch: DecodeBatch, target: Target) -> Found:
     code, count, kind = batch.code, len(batch.ratios), np.dtype(batch.kind)
     width = batch.lanes or host_lanes(8 * kind.itemsize).width
+    if batch.method == "min-sum" and not batch.lanes and count > width == 32:
+        # Rows that fill lines of caches.
+        width = 64
     bits, iterations = np.empty((count, code.size), np.uint8), np.empty(count, np.int64)
     found, longest = np.empty(count, bool), int(np.diff(code.starts).max(initial=1))
     graph, place = (code.bits, code.starts), (lanes_of(width), np.int64(0))
