@@ -327,7 +327,7 @@ def test_no_process_is_left_drawing(draws: None, monkeypatch: pytest.MonkeyPatch
         return begun[-1]
 
     popen = subprocess.Popen
-    monkeypatch.setattr("plait.reports.figure.subprocess.Popen", start)
+    monkeypatch.setattr("plait.reports.figure.Popen", start)
     monkeypatch.setattr("plait.reports.figure._WORTH", 1)
     monkeypatch.setattr("plait.reports.figure._PROGRAM", "import signal; signal.pause()")
     monkeypatch.setenv("PLAIT_THREADS", "3")

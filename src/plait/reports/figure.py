@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import pickle
 import re
-import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
+from subprocess import DEVNULL, PIPE, Popen
 from tempfile import TemporaryFile
 from typing import Any, Final
 
@@ -300,10 +300,7 @@ def drawing(figures: Iterable[StudyFigure]) -> Iterator[Callable[[], Iterator[Dr
             given = stack.enter_context(TemporaryFile())
             pickle.dump(share, given)
             given.seek(0)
-            command = [sys.executable, "-c", _PROGRAM]
-            process = subprocess.Popen(
-                command, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-            )
+            process = Popen([sys.executable, "-c", _PROGRAM], stdin=given, stdout=PIPE, stderr=DEVNULL)
             begun.append(stack.enter_context(process))
             stack.callback(process.kill)
 
