@@ -67,12 +67,13 @@ LEVELS = {
 _HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_ENABLE_CUDASIM", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER"}
 
 
+#: Decorators of definitions, and what types are made of.
+_OF_NUMBA = {"infer_getattr", "intrinsic", "models", "register_model", "type_callable"}
+_OF_NUMBA |= {"lower_builtin", "lower_getattr_generic"}
+
+
 def __getattr__(name: str) -> Any:
     """What definitions of instructions are made of; asking for it imports Numba."""
-    if name in ("intrinsic", "models", "register_model"):
-        from numba import extending
-
-        return getattr(extending, name)
     if name == "types":
         from numba.core import types
 
@@ -81,6 +82,14 @@ def __getattr__(name: str) -> Any:
         from llvmlite import ir
 
         return ir
+    if name == "AttributeTemplate":
+        from numba.core.typing import templates
+
+        return templates.AttributeTemplate
+    if name in _OF_NUMBA:
+        from numba import extending
+
+        return getattr(extending, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -394,15 +403,18 @@ def _libraries() -> tuple[Any, Any]:
         def get_pointer_to_function(self, name: str) -> int:
             return 0
 
-        def _optimize_final_module(self) -> None:
-            passes, builder = self._codegen._module_pass_manager(opt=0, cost="cheap")
-            passes.run(self._final_module, builder)
-
-        def _finalize_final_module(self) -> None:
+        def finalize(self) -> None:
             self._finalize_dynamic_globals()
             self._finalized = True
 
     class Kernel(JITCodeLibrary):  # type: ignore[misc]
+        def finalize(self) -> None:
+            # What bodies call, and what that calls: each once.
+            for library in self._linking_libraries:
+                more = (one for one in library._linking_libraries if one not in self._linking_libraries)
+                self._linking_libraries += dict.fromkeys(more)
+            super().finalize()
+
         def _optimize_final_module(self) -> None:
             super()._optimize_final_module()
             passes, builder = self._codegen._module_pass_manager()

@@ -34,6 +34,7 @@ from plait.dp.intervals.nearest_neighbor import leave
 from plait.dp.intervals.rows import fill
 from plait.lang.algebras import choice, extend
 from plait.lang.compile import kernel, shared
+from plait.lang.lanes import held
 
 #: Signs of bases: unpaired, the first of a pair, and the last.
 UNPAIRED, OPENING, CLOSED = 46, 40, 41
@@ -58,7 +59,7 @@ class Walk(NamedTuple):
 @kernel
 def walk_kernel(filled: Any, lengths: Any, shares: Any, left: Any, signs: Any) -> None:
     """Structures of all sequences, in brackets: `signs`, uint8 (group, n)."""
-    walk_all(filled, lengths, shares, left, signs)
+    walk_all(held(filled), lengths, shares, left, signs)
 
 
 @kernel
@@ -67,9 +68,10 @@ def fold_kernel(given: Any, lengths: Any, shares: Any, left: Any, signs: Any) ->
 
     Without `lengths`, a part is worked out; with them, the way back follows.
     """
-    fill(given)
+    sweep = held(given)
+    fill(sweep)
     if lengths.size > 0:
-        walk_all(given, lengths, shares, left, signs)
+        walk_all(sweep, lengths, shares, left, signs)
 
 
 @shared
