@@ -72,7 +72,7 @@ def rows(
 ) -> tuple[Any, Intervals]:
     batch = FoldBatch(rule, alg, weights, [])
     sweep = Room().sweep(lanes, choose, batch, [Strand(codes_of(one)) for one in sequences], group)
-    kernel(sweep)
+    kernel(sweep._replace(outside=Room().outside(sweep.kept, alg.zero)), False)
     return sweep.strands, sweep.kept
 
 

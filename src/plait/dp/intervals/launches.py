@@ -264,7 +264,7 @@ class Summed(NamedTuple):
 
 
 #: What is launched.
-_OF_SUMS: Final = rows.fill_kernel, rows.outside_kernel, rows.pairs_kernel, walk.walk_kernel
+_OF_SUMS: Final = rows.fill_kernel, rows.pairs_kernel, walk.walk_kernel
 _ENTRIES: Final = (walk.fold_kernel, *_OF_SUMS, walk.suboptimal_kernel)
 
 
@@ -381,7 +381,7 @@ def _fold_in_parts(fold: Any, room: Room, sweep: rows.Sweep, count: int, threads
 
 
 def _sum(compiled: bool, batch: EnsembleBatch, target: Target) -> list[Summed]:
-    _, fill, derivatives, list_pairs, draw, _ = _entries(compiled)
+    _, fill, list_pairs, draw, _ = _entries(compiled)
     lanes, alg = host_lanes(64) if compiled and not batch.logarithms else lanes_of(1), batch.algebra
 
     @np.errstate(divide="ignore", over="ignore")
@@ -392,13 +392,13 @@ def _sum(compiled: bool, batch: EnsembleBatch, target: Target) -> list[Summed]:
 
         def laid_out() -> Any:
             sweep = room.sweep(lanes, rows.EveryStem(), batch, mine, group)
-            # Of one type, whoever wants derivatives: what both kernels do is compiled once.
+            # Of one type, whoever wants derivatives.
             tables = sweep.kept if batch.probabilities else [sweep.kept.exterior[:, :0]] * 3
             sweep = sweep._replace(outside=room.outside(tables, alg.zero))
             if not batch.probabilities:
-                return sweep, bound(fill, sweep), None, None
+                return sweep, bound(fill, sweep, False), None, None
             listing = _listing(list_pairs, room, sweep, _LISTED * longest * group, batch.logarithms)
-            return sweep, bound(fill, sweep), bound(derivatives, sweep), listing
+            return sweep, bound(fill, sweep, False), bound(fill, sweep, True), listing
 
         key = _same((fill, batch.probabilities), batch, mine, longest, group)
         sweep, call, derive, listing = room.again(key, laid_out)

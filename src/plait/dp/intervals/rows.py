@@ -181,14 +181,21 @@ def rule_in(lanes: Any, rule: Any) -> Any:
 
 
 @kernel
-def fill_kernel(given: Any) -> None:
-    """Work out C, M and X of one sequence, or of one in each lane, of a `Sweep`."""
-    fill(held(given))
+def fill_kernel(given: Any, back: bool) -> None:
+    """Work out C, M and X of a sequence, or of one a lane, of a `Sweep`; or derivatives, going `back`.
+
+    One kernel for both, since they have much in common.
+    """
+    sweep = held(given)
+    if back:
+        derive(sweep)
+    else:
+        fill(sweep)
 
 
 @shared
 def fill(sweep: Any) -> None:
-    """The same, within a kernel, or a part of it."""
+    """C, M and X, or a part of it."""
     lanes, alg, memory, part, strands = sweep.lanes, sweep.alg, sweep.memory, sweep.part, sweep.strands
     n, group = strands.longest, strands.group
     if part.top == part.end:
@@ -207,15 +214,12 @@ def fill(sweep: Any) -> None:
         sum_beside(sweep, i, 1)
         if part.end == n:
             leave_base(sweep, i)
-        if i < part.begin:
-            pass_edge(sweep, i, part.begin, part.at - 1, True)
-            stems_before(sweep, i)
+        columns_before(sweep.choose, sweep, i)
         count = pairs_of_row(sweep, i, first_column(sweep, i), part.end)
         for z in range(count):
             pair_cell(sweep, i, memory.places[0, z], memory.places[1, z])
         multi_row(sweep.choose, sweep, i, count)
-        if part.end < n:
-            pass_edge(sweep, i, part.end, part.at, False)
+        columns_behind(sweep.choose, sweep, i)
 
 
 @shared
@@ -252,6 +256,28 @@ def pass_edge(sweep: Any, i: Any, end: Any, at: Any, bring: bool) -> None:
             store(one, rows, row, place, edge[i, z])
         else:
             edge[i, z] = load(one, rows, row, place)
+
+
+def _bring_edge(choose: Any, sweep: Any, i: Any) -> None:
+    part = sweep.part
+    if i < part.begin:
+        pass_edge(sweep, i, part.begin, part.at - 1, True)
+        stems_before(sweep, i)
+
+
+def _keep_edge(choose: Any, sweep: Any, i: Any) -> None:
+    part = sweep.part
+    if part.end < sweep.strands.longest:
+        pass_edge(sweep, i, part.end, part.at, False)
+
+
+def _no_edge(choose: Any, sweep: Any, i: Any) -> None:
+    pass
+
+
+#: What a row has of the columns before a part of it, and leaves to those behind.
+columns_before = by_type_of({Candidates: _bring_edge, EveryStem: _no_edge})
+columns_behind = by_type_of({Candidates: _keep_edge, EveryStem: _no_edge})
 
 
 @shared
@@ -733,15 +759,9 @@ class Outside(NamedTuple):
     exterior: Any
 
 
-@kernel
-def outside_kernel(reverse: Any) -> None:
-    """Derivatives of all cells, of a `Sweep`; those by X[0], in `outside.exterior`, are the caller's."""
-    derive(held(reverse))
-
-
 @shared
 def derive(reverse: Any) -> None:
-    """The same, within a kernel."""
+    """Derivatives of all cells; those by X[0], in `outside.exterior`, are the caller's."""
     lanes, rule, alg, memory = reverse.lanes, reverse.rule, reverse.alg, reverse.memory
     strands, outside = reverse.strands, reverse.outside
     n, group = strands.longest, strands.group
