@@ -81,14 +81,14 @@ class _HeldFields(AttributeTemplate):  # type: ignore[misc]  # Numba is untyped
         return Held(kind) if _is_held(kind) else kind
 
 
-@lower_getattr_generic(Held)  # type: ignore[untyped-decorator]
+@lower_getattr_generic(Held)
 def _held_field(context: Any, builder: Any, held: Held, address: Any, name: str) -> Any:
     at = held.kind.fields.index(name)
     place = builder.gep(address, [ir.Constant(INDEX, 0), ir.Constant(INDEX, at)], inbounds=True)
     return place if _is_held(held.kind.types[at]) else builder.load(place)
 
 
-@type_callable(groups.held)  # type: ignore[untyped-decorator]
+@type_callable(groups.held)
 def _held_type(context: Any) -> Any:
     return lambda fields: Held(fields) if _is_held(fields) else fields
 
@@ -101,7 +101,7 @@ def _in_memory(builder: Any, value: Any) -> Any:
     return place
 
 
-@lower_builtin(groups.held, types.NamedTuple)  # type: ignore[untyped-decorator]
+@lower_builtin(groups.held, types.NamedTuple)
 def _hold(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     # In the memory of the caller: a function of its own would have none any more.
     return _in_memory(builder, args[0]) if _is_held(signature.args[0]) else args[0]

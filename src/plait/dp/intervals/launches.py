@@ -264,8 +264,8 @@ class Summed(NamedTuple):
 
 
 #: What is launched.
-_OF_SUMS: Final = rows.fill_kernel, rows.pairs_kernel, walk.walk_kernel
-_ENTRIES: Final = (walk.fold_kernel, *_OF_SUMS, walk.suboptimal_kernel)
+_SUMS: Final = rows.fill_kernel, rows.pairs_kernel, walk.walk_kernel
+_ENTRIES: Final = (walk.fold_kernel, *_SUMS, walk.suboptimal_kernel)
 
 
 def _entries(compiled: bool) -> Sequence[Any]:

@@ -214,12 +214,15 @@ def fill(sweep: Any) -> None:
         sum_beside(sweep, i, 1)
         if part.end == n:
             leave_base(sweep, i)
-        columns_before(sweep.choose, sweep, i)
+        if i < part.begin:
+            pass_edge(sweep, i, part.begin, part.at - 1, True)
+            stems_before(sweep, i)
         count = pairs_of_row(sweep, i, first_column(sweep, i), part.end)
         for z in range(count):
             pair_cell(sweep, i, memory.places[0, z], memory.places[1, z])
         multi_row(sweep.choose, sweep, i, count)
-        columns_behind(sweep.choose, sweep, i)
+        if part.end < n:
+            pass_edge(sweep, i, part.end, part.at, False)
 
 
 @shared
@@ -256,28 +259,6 @@ def pass_edge(sweep: Any, i: Any, end: Any, at: Any, bring: bool) -> None:
             store(one, rows, row, place, edge[i, z])
         else:
             edge[i, z] = load(one, rows, row, place)
-
-
-def _bring_edge(choose: Any, sweep: Any, i: Any) -> None:
-    part = sweep.part
-    if i < part.begin:
-        pass_edge(sweep, i, part.begin, part.at - 1, True)
-        stems_before(sweep, i)
-
-
-def _keep_edge(choose: Any, sweep: Any, i: Any) -> None:
-    part = sweep.part
-    if part.end < sweep.strands.longest:
-        pass_edge(sweep, i, part.end, part.at, False)
-
-
-def _no_edge(choose: Any, sweep: Any, i: Any) -> None:
-    pass
-
-
-#: What a row has of the columns before a part of it, and leaves to those behind.
-columns_before = by_type_of({Candidates: _bring_edge, EveryStem: _no_edge})
-columns_behind = by_type_of({Candidates: _keep_edge, EveryStem: _no_edge})
 
 
 @shared
@@ -404,9 +385,8 @@ def sum_own(sweep: Any, i: Any, way: Any) -> None:
         for k in range(count):
             left, right, loop = own_loop(weights, k)
             if left + right <= largest:
-                inner = load(
-                    lanes, rows, ring_row(GENERIC, i + (left + 1) * way), x - (right + 1) * way * group
-                )
+                row, back = ring_row(GENERIC, i + (left + 1) * way), (right + 1) * way * group
+                inner = load(lanes, rows, row, x - back)
                 value = close(sweep.rule, sweep.alg, value, inner, splat(lanes, loop))
         store(lanes, rows, found, x, value)
 
@@ -500,8 +480,7 @@ def pairs_of_row(sweep: Any, i: Any, begin: Any, end: Any) -> Any:
             x = 64 * z + lowest_bit(word)
             word = without_lowest(word)
             j, g = x >> bits_of_group, x & (group - 1)
-            places[0, count] = j
-            places[1, count] = g
+            places[0, count], places[1, count] = j, g
             count += int(allowed(strands, i, j, g))
     return count
 
@@ -516,8 +495,7 @@ def stems_of_row(sweep: Any, i: Any, begin: Any, end: Any) -> Any:
         value = load(one, kept.closed, 0, kept.starts[i] + j * group + g)
         stem = extend(alg, value, as_stem(weights, strands, STEM, i, j, g))
         store(one, sweep.memory.rows, STEMS, column(group, j) + g, stem)
-        places[0, count] = j
-        places[1, count] = g
+        places[0, count], places[1, count] = j, g
         count += int(value != alg.zero)
     return count
 
@@ -733,8 +711,7 @@ def sum_columns(mine: Any, sweep: Any, i: Any) -> None:
     """M of a row by column, of one sequence or of several."""
     alg, multi, rows, group = sweep.alg, sweep.kept.multi, sweep.memory.rows, sweep.strands.group
     here, rule = SPLIT + (i & 1), rule_in(mine, sweep.rule)
-    at, below = sweep.kept.starts[i], sweep.kept.starts[i + 1]
-    single = splat(mine, alg.zero)
+    at, below, single = sweep.kept.starts[i], sweep.kept.starts[i + 1], splat(mine, alg.zero)
     for k in range(i + SMALLEST_HAIRPIN + 1, sweep.strands.longest):
         x = column(group, k)
         single = lengthen(rule, alg, single, load(mine, rows, STEMS, x))
@@ -795,10 +772,9 @@ def derive(reverse: Any) -> None:
 def multi_rows(mine: Any, reverse: Any, p: Any) -> None:
     """Derivatives by S and R of a row, and by M and M2 of the next row through those of this row."""
     alg, rows, strands, by_rows = reverse.alg, reverse.memory.rows, reverse.strands, reverse.outside.multi
-    rule = rule_in(mine, reverse.rule)
+    rule, single = rule_in(mine, reverse.rule), splat(mine, alg.zero)
     n, group, starts = strands.longest, strands.group, reverse.kept.starts
     here, after = SPLIT + (p & 1), SPLIT + 1 - (p & 1)
-    single = splat(mine, alg.zero)
     for j in range(n - 1, p - 1, -1):
         x = column(group, j)
         by_multi = load(mine, by_rows, 0, starts[p] + j * group)
@@ -807,10 +783,9 @@ def multi_rows(mine: Any, reverse: Any, p: Any) -> None:
         store(mine, rows, _BY_SINGLE, x, single)
         store(mine, rows, _BY_SPLIT, x, choice(alg, by_multi, by_two))
         if j > p:
-            below = load(mine, by_rows, 0, starts[p + 1] + j * group)
-            store(
-                mine, by_rows, 0, starts[p + 1] + j * group, close(rule, alg, below, by_multi, rule.unpaired)
-            )
+            below = starts[p + 1] + j * group
+            value = close(rule, alg, load(mine, by_rows, 0, below), by_multi, rule.unpaired)
+            store(mine, by_rows, 0, below, value)
             store(mine, rows, after, x, extend(alg, by_two, rule.unpaired))
 
 
@@ -821,8 +796,7 @@ def pass_behind(reverse: Any, q: Any) -> None:
     strands = reverse.strands
     group, multi, by_rows = strands.group, reverse.kept.multi, reverse.outside.multi
     at = reverse.kept.starts[q + 1] - RING * group
-    stem = factor(reverse, q)
-    total = splat(lanes, alg.zero)
+    stem, total = factor(reverse, q), splat(lanes, alg.zero)
     for x in range(column(group, q + SMALLEST_HAIRPIN + 2), column(group, strands.longest), width_of(lanes)):
         by_split = load(lanes, rows, _BY_SPLIT, x)
         total = close(rule, alg, total, by_split, load(lanes, multi, 0, at + x))

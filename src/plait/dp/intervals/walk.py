@@ -97,14 +97,14 @@ def walk_sequence(walk: Any, n: Any, shares: Any, left: Any, signs: Any) -> None
         asked = extend(alg, value_of(walk, kind, i, j), shares[0, step])
         step += 1
         total, stem, rest = alg.zero, (-1, -1), (STEMS, -1, -1)
-        at = 0, 0, 0, alg.one
+        at, done = (0, 0, 0, alg.one), False
         # Sums in another order can fall short by their rounding: the last way that there is.
-        while at[0] != NONE:
+        while not done:
             at, value, first, behind = next_way(walk, kind, i, j, at, alg.zero)
-            if at[0] != NONE:
+            done = at[0] == NONE
+            if not done:
                 total, stem, rest = choice(alg, total, value), first, behind
-                if total >= asked:
-                    break
+                done = total >= asked
         top = push(left, push(left, top, *rest), PAIR, *stem)
 
 
