@@ -19,11 +19,13 @@ import io
 import json
 import os
 import platform
+import random
 import runpy
 import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +34,30 @@ from support.used_kernels import as_listed, command_of, used_kernels
 from plait.cli import main as cli_main
 from plait.lang import ahead, native
 from plait.lang.compile import LEVELS, compiled_cache, host_levels, shipped_folder
+from plait.settings import thread_count
 
 HERE = Path(__file__).resolve().parents[1]
 GOLDEN = HERE / "tests" / "golden" / "make_command_outputs.py"
-#: Command lines that need more kernels than the golden ones. They read the same inputs, and what was written.
+#: Command lines that need more kernels than the golden ones. They read the same inputs, what was written, and
+#: proteins: more_0, one; more_1 and more_2, of a length, so that they are aligned beside each other.
 MORE = (
     "demo --rows 20000 -o out-more",
     "hsi decompress out-hybrid.c123 -o out-more-hybrid.npy",
     "hsi decompress out-adaptive.c123 -o out-more-adaptive.npy",
     "search nucleotides.fasta nucleotides.fasta -o out-more.m8",
     *(
-        f"align {kind}.fasta --pairs all --mode {mode} -o out-more-{kind}-{mode}.tsv"
-        for kind in ("proteins", "nucleotides")
+        f"align {files} --mode {mode} -o out-more.tsv"
+        for files in (
+            "proteins.fasta --pairs all",
+            "nucleotides.fasta --pairs all",
+            "reads_1.fastq reads_2.fastq",
+            "more_1.fasta more_2.fasta",
+            "more_0.fasta more_2.fasta --pairs one",
+        )
         for mode in ("local", "global", "semiglobal", "overlap", "extension")
     ),
+    "align more_1.fasta more_2.fasta --mode extension --score-only -o out-more.tsv",
+    "align reads_1.fastq reads_2.fastq --match 0 --mismatch -1 --gap-open 1 --gap-extend 1 -o out-more.tsv",
 )
 
 
@@ -98,14 +110,21 @@ def write_list(objects: Path) -> None:
         "256": settings_of("x86-64-v3"),
         "128": {"NUMBA_ENABLE_AVX": "0"},
     }
-    for width, settings in widths.items():
+    threads = {"PLAIT_THREADS": str(-(-thread_count() // len(widths)))}
+
+    def lines_of(width: str) -> list[tuple[str, dict[str, int]]]:
+        return run_lines(widths[width] | threads, objects, objects / f"width-{width}")
+
+    with ThreadPoolExecutor() as pool:
+        found = dict(zip(widths, pool.map(lines_of, widths), strict=True))
+    for width, lines in found.items():
         commands[width] = {}
-        for command, used in run_lines(settings, objects, objects / f"width-{width}"):
+        for command, used in lines:
             sizes |= used | sizes
             numbers = [kernels.setdefault(kernel, len(kernels)) for kernel in used]
-            lines = commands[width].setdefault(command, [])
-            if numbers and numbers not in lines:
-                lines.append(numbers)
+            kept = commands[width].setdefault(command, [])
+            if numbers and numbers not in kept:
+                kept.append(numbers)
     content = {"kernels": list(kernels), "kib": [sizes[kernel] for kernel in kernels], "commands": commands}
     text = json.dumps(content, indent=1)
     ahead.LIST.write_text(text + "\n", encoding="ascii")
@@ -135,12 +154,16 @@ def record(folder: Path, noted: Path) -> None:
         path = compiled_cache() / files[kernel.name, types]
         return -(-path.stat().st_size // 1024) if path.exists() else 1
 
+    # What the list knows, in several processes; the lines compile what is not in it.
+    for process in ahead.start(ahead.listed(), thread_count()):
+        process.communicate()
     native.load = watched
     golden = runpy.run_path(str(GOLDEN))
     lines, wrong = [], []
     with tempfile.TemporaryDirectory() as name:
         place = Path(name) / "run"
         shutil.copytree(golden["INPUTS"], place)
+        write_proteins(place)
         expected = json.loads(golden["OUTPUTS"].read_text(encoding="utf-8"))
         for line in (*golden["COMMANDS"], *MORE):
             with used_kernels() as used:
@@ -159,6 +182,14 @@ def record(folder: Path, noted: Path) -> None:
         shutil.copy(file, unfinished)
         (unfinished / file.name).chmod(0o644)
     unfinished.rename(folder)
+
+
+def write_proteins(folder: Path) -> None:
+    """Proteins of 60 residues for `MORE`: files of one, and of 80 each."""
+    rng = random.Random(1)
+    for number, count in enumerate((1, 80, 80)):
+        texts = ("".join(rng.choices("ACDEFGHIKLMNPQRSTVWY", k=60)) for _ in range(count))
+        (folder / f"more_{number}.fasta").write_text("".join(f">p{k}\n{t}\n" for k, t in enumerate(texts)))
 
 
 def run_more(line: str, folder: Path) -> None:

@@ -7,7 +7,7 @@ Junctions are drawn from human_TRB, 1,000,000 of them again and again. Two table
 1,000 rows as a command, the start of the program included, twice on the GPU; then `count_files` in this
 process, the best of the repeats, with the time of all processors together. *threads*: one model by 1, 2, 4
 ... threads into one file, and by all into a folder of parts; *processes*: into a folder by processes of Dask
-that share the GPU, started and warm.
+that share the GPU, started and warm; *columns*: those alone that are chosen, after a look at their values.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +35,7 @@ from plait.vdj.models import PathModel
 
 GERMLINE, MODEL = "human_trb", "human_TRB"
 DRAWN = 1_000_000
+SWEEP = PathModel(sweep_pi=(0, 1, 2, 3, 4), sweep_nu=tuple(range(11)))
 
 
 def command(*words: str) -> float:
@@ -67,6 +70,7 @@ def counted(
     repeat: int,
     threads: int | None = None,
     executor: Executor | None = None,
+    columns: Sequence[str] | None = None,
 ) -> tuple[float, float]:
     """Seconds of a run, and of all processors, but for those of other processes."""
     counter = PathCounter(load_germline(GERMLINE), model, device=device, threads=1)
@@ -75,7 +79,7 @@ def counted(
         shutil.rmtree(output, ignore_errors=True)
         Path(output).unlink(missing_ok=True)
         begin, used = time.perf_counter(), time.process_time()
-        count_files([source], output, counter, threads=threads, executor=executor)
+        count_files([source], output, counter, threads=threads, executor=executor, columns=columns)
         best = min(best, (time.perf_counter() - begin, time.process_time() - used))
     return best
 
@@ -93,6 +97,51 @@ def by_threads(source: Path, folder: Path, rows: int, device: str, repeat: int) 
                 print(
                     f"{name}, {threads} threads, {output}: {rows / found[0]:,.0f} rows/s, "
                     f"{1e6 * found[1] / rows:.2f} us of processor a row, {found[1] / found[0]:.1f} busy",
+                    flush=True,
+                )
+
+
+#: What is written, by model: everything, and less and less of it.
+CHOSEN: dict[str, list[list[str] | None]] = {
+    "one model": [None, ["junction", "v_call", "j_call", "status", "path_count"], ["junction", "path_count"],
+                  ["status", "path_count"], ["path_count"]],
+    "55 models": [["status", "path_count", "path_count_sweep"], ["path_count_sweep"], ["path_count"]],
+}  # fmt: skip
+
+
+def by_columns(source: Path, folder: Path, rows: int, device: str, repeat: int) -> None:
+    """Rows/s of columns that are chosen, by so many threads; their values are those of the whole table."""
+    processors = len(os.sched_getaffinity(0))
+    models = {"one model": PathModel(), "55 models": SWEEP}
+    few = folder / "checked.parquet"
+    pq.write_table(pq.read_table(source).slice(0, 200_000), few, row_group_size=1 << 16)
+    for told, name in product(models, dict.fromkeys(("cpu", device))):
+        counted(few, folder / "whole.parquet", models[told], name, 1)
+        whole = pq.read_table(folder / "whole.parquet")
+        if told == "55 models":
+            by_d = whole["path_count_sweep_by_d"].combine_chunks().flatten().fill_null(0).to_numpy()
+            sums = by_d.reshape(len(whole), -1, 55).sum(axis=1)
+        for columns in CHOSEN[told]:
+            counted(few, folder / "chosen.parquet", models[told], name, 1, columns=columns)
+            found = pq.read_table(folder / "chosen.parquet")
+            same = [one for one in found.column_names if one in whole.column_names]
+            right = found.select(same).equals(whole.select(same))
+            if "path_count_sweep" in found.column_names:
+                totals = found["path_count_sweep"].combine_chunks().flatten().fill_null(0).to_numpy()
+                right = right and np.array_equal(totals, sums.ravel())
+            if not right:
+                raise SystemExit(f"WRONG: {told}, {name}, {columns}")
+            for threads in sorted({1, min(4, processors), processors}):
+                some = min(rows, threads * rows // 8)
+                table = folder / f"some-{some}.parquet"
+                if not table.exists():
+                    pq.write_table(pq.read_table(source).slice(0, some), table, row_group_size=1 << 16)
+                how = models[told], name, repeat, threads
+                seconds, used = counted(table, folder / "chosen.parquet", *how, columns=columns)
+                written = ",".join(columns or ["all"])
+                print(
+                    f"{told}, {name}, {threads} threads, {written}: {some / seconds:,.0f} rows/s, "
+                    f"{1e6 * used / some:.2f} us of processor a row, {used / seconds:.1f} busy",
                     flush=True,
                 )
 
@@ -133,24 +182,23 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where tables are written; by default a temporary folder")
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--device", default="cuda", help="the other device is the CPU")
-    parser.add_argument("--only", choices=["threads", "processes"])
+    parser.add_argument("--only", choices=["threads", "processes", "columns"])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
         found = tables(folder, options.rows, wide=options.only is None)
         if options.only:
-            how = by_threads if options.only == "threads" else by_processes
+            how = {"threads": by_threads, "processes": by_processes, "columns": by_columns}[options.only]
             how(found["4 columns"], folder, options.rows, options.device, options.repeat)
             return
         few = ["vdj", "count", str(folder / "few.parquet"), "--germline", GERMLINE]
         for device in ("cpu", "cpu", options.device, options.device):
             seconds = command(*few, "--device", device, "-o", str(folder / "few-counted.parquet"))
             print(f"1,000 rows as a command, --device {device}: {seconds:.2f} s", flush=True)
-        sweep = PathModel(sweep_pi=(0, 1, 2, 3, 4), sweep_nu=tuple(range(11)))
-        cases = [("one model", PathModel(), name) for name in found] + [("55 models", sweep, "4 columns")]
+        cases = [("one model", PathModel(), name) for name in found] + [("55 models", SWEEP, "4 columns")]
         for told, model, columns in cases:
             source, rows = found[columns], options.rows
-            if model is sweep:
+            if model is SWEEP:
                 source, rows = folder / "sweep.parquet", max(options.rows // 16, 1)
                 pq.write_table(pq.read_table(found[columns]).slice(0, rows), source, row_group_size=1 << 16)
             outputs = []

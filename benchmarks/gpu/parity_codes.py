@@ -22,7 +22,7 @@ from plait.devices.cuda import CudaKernel, cuda
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
 from plait.ldpc import code_named, gpu_decoding
-from plait.ldpc.decoding import _DECODING, DecodeBatch, in_units
+from plait.ldpc.decoding import _DECODING, DecodeBatch, to_units
 
 
 def main() -> None:
@@ -46,7 +46,7 @@ def main() -> None:
     CudaKernel.launch = timed  # type: ignore[method-assign]
     for code in (regular(8000), regular(1024), *map(code_named, ("wimax-1248", "c2", "ar4ja-1/2-4096"))):
         noisy = np.random.default_rng(2).normal(1, 1.4, (words, code.size)).astype(np.float32)
-        ratios = in_units(noisy)
+        ratios = to_units(noisy, np.empty(noisy.shape, np.int8))
         for layered in (False, True):
             batch: Any = DecodeBatch(code, ratios, "min-sum", layered, 10, np.int8)
             expected = CpuTarget().launch(_DECODING, batch._replace(ratios=ratios[:256]))

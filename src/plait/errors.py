@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import copyreg
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 __all__ = [
     "CountOverflow",
@@ -31,6 +31,7 @@ __all__ = [
     "TargetUnavailable",
     "TaskFailed",
     "Unsupported",
+    "check_choice",
     "in_range",
     "one_of",
 ]
@@ -87,6 +88,38 @@ def one_of(parameter: str, value: object, allowed: Iterable[object]) -> None:
     """
     if value not in (known := list(allowed)):
         raise InvalidInput(parameter, found=repr(value), expected=f"one of {', '.join(map(str, known))}")
+
+
+def check_choice(parameter: str, names: Sequence[str], known: Iterable[str]) -> None:
+    """Check names that are chosen out of those that there are: at least one, and each once.
+
+    Parameters
+    ----------
+    parameter
+        What they are given as.
+    names
+        The names.
+    known
+        All that there are.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none, or one is unknown or there twice.
+    """
+    there = list(known)
+    expected = f"names out of {', '.join(there)}"
+    for name in names:
+        if name not in there:
+            import difflib
+
+            close = difflib.get_close_matches(name, there, n=1)
+            hint = f"did you mean {close[0]}?" if close else None
+            raise InvalidInput(parameter, found=repr(name), expected=expected, hint=hint)
+        if list(names).count(name) > 1:
+            raise InvalidInput(parameter, found=f"{name!r} more than once", expected="every column once")
+    if not names:
+        raise InvalidInput(parameter, found="no name", expected=expected)
 
 
 def in_range(parameter: str, value: float, least: int, most: float = math.inf) -> None:

@@ -319,13 +319,14 @@ def test_a_sheet_names_files_mates_and_samples(plait: Any, reads: Path, tmp_path
     other = tmp_path / "other.fastq.gz"
     other.write_bytes(reads.read_bytes())
     sheet = tmp_path / "sheet.csv"
-    sheet.write_text(f"file,repertoire_id,subject_id,arm\n{reads},r1,m1,old\n{other.name},r2,m2,\n")
+    sheet.write_text(f"file,repertoire_id,subject_id,arm\n{reads},r1,m1,old\n{other.name},r2,,\n")
     out, clonotypes = tmp_path / "out.tsv", tmp_path / "clonotypes.tsv"
     words = ("vdj", "annotate", *BASE, "-o", out)
     assert plait(*words, "--sheet", sheet, "--clonotypes", clonotypes).status == 0
     for path in (out, clonotypes):
         named = {(row["repertoire_id"], row["subject_id"], row["arm"]) for row in rows_of(path)}
-        assert named == {("r1", "m1", "old"), ("r2", "m2", "")}
+        # Where no subject is said, it is called as the repertoire.
+        assert named == {("r1", "m1", "old"), ("r2", "r2", "")}
     without = plait("vdj", "annotate", reads, other, *BASE, "-o", tmp_path / "plain.tsv")
     assert without.status == 0
     names = ("repertoire_id", "subject_id", "arm")
@@ -335,7 +336,7 @@ def test_a_sheet_names_files_mates_and_samples(plait: Any, reads: Path, tmp_path
     )
     assert plain == of_sheet
     for header, lines, message in (
-        ("file,repertoire_id,arm", (f"{reads},r,a", f"{other},r,b"), r"line 3: found arm 'b' for repertoire"),
+        ("file,repertoire_id,arm", (f"{reads},r,a", f"{other},r,b"), "line 3: found subject_id 'r', arm 'b' for repertoire"),
         ("file,repertoire_id", (f"{reads},r", f"{other},"), "line 3, column 'repertoire_id': found nothing"),
         ("file,mate", (f"{reads},{other}", f"{other},"), "line 3, column 'mate': found nothing"),
         ("file,v_call", (f"{reads},x",), "a covariate called 'v_call'"),

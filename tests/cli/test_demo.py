@@ -64,7 +64,8 @@ def draws() -> None:
 @pytest.fixture
 def undrawn(draws: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of figures with nothing in them: drawing takes longer than the rest of a small demo."""
-    monkeypatch.setattr("plait.reports.study_report.figure_files", lambda figure: (b"", b""))
+    monkeypatch.setenv("PLAIT_THREADS", "1")
+    monkeypatch.setattr("plait.reports.figure.figure_files", lambda figure: (b"", b""))
 
 
 @pytest.mark.slow
@@ -103,7 +104,8 @@ def test_demo(
     assert "<!doctype html>" in (out / "study" / "report.html").read_text("utf-8")
     assert (out / "study" / "figures" / "vj_usage.png").read_bytes().startswith(b"\x89PNG")
     # Drawing takes longer than the rest.
-    monkeypatch.setattr("plait.reports.study_report.figure_files", lambda figure: (b"", b""))
+    monkeypatch.setenv("PLAIT_THREADS", "1")
+    monkeypatch.setattr("plait.reports.figure.figure_files", lambda figure: (b"", b""))
     again = plait("demo", "-o", out)
     assert again.status == 2 and "which holds an earlier demo" in again.err and "--resume" not in again.err
     again = plait("demo", "-o", out, "--force")

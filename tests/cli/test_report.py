@@ -26,7 +26,8 @@ def draws() -> None:
 def test_page_and_figures(
     plait: Callable[..., Any], study: Path, draws: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plait.reports.study_report.figure_files", lambda figure: (b"png", b"svg"))
+    monkeypatch.setenv("PLAIT_THREADS", "1")
+    monkeypatch.setattr("plait.reports.figure.figure_files", lambda figure: (b"png", b"svg"))
     found = plait("vdj", "report", study)
     assert found.status == 0 and found.err == ""
     *_, figures, page = found.out.splitlines()

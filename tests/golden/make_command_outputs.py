@@ -44,6 +44,7 @@ COMMANDS = (
     "vdj generate --model human_TRB -n 300 --seed 4 --keep all -o out-all.parquet",
     f"{_COUNT} -o out-dp2.tsv --threads 1",
     f"{_COUNT} -o out-dp2.parquet --threads 2 --strands 2 --sweep-pi 0:2 --sweep-nu 0,4",
+    f"{_COUNT} -o out-few.tsv --columns path_count_sweep,junction,path_count --sweep-pi 0:2 --sweep-nu 0,4",
     f"{_COUNT} -o out-dp1.tsv --model dp1 --max-n 4 --long",
     f"{_COUNT} -o out-exhaustive.tsv --model exhaustive --max-n 1 --empty-d once",
     f"{_COUNT} -o out-wide.tsv.gz --overflow wide --ambiguous all --nu-vd 4",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.examples import FULL
+from support.examples import FULL, often
 
 from plait.align import align_pairs
 from plait.devices.target import CpuTarget, ReferenceTarget
@@ -133,7 +133,7 @@ def against(task: PairList, pairs: int, rng: random.Random) -> PairList:
     )
 
 
-@pytest.mark.parametrize("free", [FREE[0], FREE[7], FREE[9], LOCAL])
+@pytest.mark.parametrize("free", often(3, [(FREE[0],), (FREE[7],), (FREE[9],), (LOCAL,)]))
 def test_one_query_of_many_letters(free: tuple[bool, ...]) -> None:
     rng, target, width = random.Random(str(free)), CpuTarget(1), host_lanes(8).width
     for codes, longest in ((7, 30), (24, 110)):

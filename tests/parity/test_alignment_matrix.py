@@ -82,9 +82,7 @@ def marks(target: str) -> list[Any]:
 
 def in_every_run(combination: AlignmentCombination) -> bool:
     """Whether it is tried in every run: of the many interpreted ones a fifth, along diagonals."""
-    # Tables of words in locals are compiled for nothing else; their anti-diagonals have profiles, too.
-    words = combination.target == "cpu" and combination.form == "table16"
-    if combination.seldom or (words and combination.problem == "local"):
+    if combination.seldom:
         return False
     if combination.target != "reference" or combination.schedule not in ("antidiagonal", "tiles"):
         return True

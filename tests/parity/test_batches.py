@@ -47,6 +47,7 @@ def test_threads_and_pieces(problem: str) -> None:
     assert {name: rows[::-1] for name, rows in run(backwards, 3).items()} == whole
 
 
+@pytest.mark.slow
 def test_enumeration_by_threads() -> None:
     batch = replace(many("dp1", 40), model=PathModel(name="exhaustive", pi=2, max_n=2))
     whole = run_enumeration(batch, CpuTarget(1))

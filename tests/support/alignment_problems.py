@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 #: Types of scores, by name.
-NUMBERS: dict[str, Any] = {"int8": np.int8, "int16": np.int16, "int32": np.int32}
+NUMBERS: dict[str, Any] = {"int8": np.int8, "uint8": np.uint8, "int16": np.int16, "int32": np.int32}
 #: Where anti-diagonals have their scores from, see `support.alignment_solvers.SweepForm`.
 SOURCES = ("table8", "table16", "profile8", "profile16")
 #: Columns of a stretch where values are to be counted from a new base often.
@@ -155,14 +155,15 @@ def _interpreted(schedule: str, ends: str) -> Iterator[_Kernel]:
     blocks = schedule == "inter_sequence"
     least = {"inter_sequence": 1, "antidiagonal": 4, "tiles": 4}.get(schedule, 512)
     for name, number in NUMBERS.items():
-        if name == "int8" and schedule != "inter_sequence":
+        if (name == "int8" and not blocks) or (name == "uint8" and not (blocks and ends == "rows")):
             continue
         most = 4 if schedule == "tiles" else 64 // number().itemsize
         for width in (1, 2, 4, 8, 16, 32, 64):
             if least <= width <= most:
                 # All sources in the narrowest lanes, in others by turns.
                 sources = SOURCES if width == 4 else SOURCES[width // 8 % 2 :: 2]
-                for form in ("affine", "linear") if blocks else sources:
+                # Octets without a sign hold differences: one recurrence for all costs.
+                for form in ("affine", "linear")[: 1 if name == "uint8" else 2] if blocks else sources:
                     yield name, width, form
 
 
@@ -178,6 +179,7 @@ _COMPILED: dict[tuple[str, str], tuple[_Kernel, ...]] = {
     ),
     ("inter_sequence", "rows"): (
         ("int8", _W8, "affine"),
+        ("uint8", _W8, "affine"),
         ("int16", _W16, "affine"),
         ("int16", _W16, "linear"),
         ("int32", _W32, "affine"),
@@ -188,17 +190,19 @@ _COMPILED: dict[tuple[str, str], tuple[_Kernel, ...]] = {
         ("int32", 2, "linear"),
     ),
     ("antidiagonal", "edges"): (
+        ("int16", _W16, "table8"),
         ("int16", _W16, "table16"),
         ("int16", _W16, "profile8"),
         ("int16", 8, "profile16"),
         ("int32", _W32, "profile16"),
     ),
     ("antidiagonal", "local"): (
+        ("int16", _W16, "table8"),
         ("int16", _W16, "table16"),
         ("int16", _W16, "profile8"),
         ("int32", _W32, "profile16"),
     ),
-    ("antidiagonal", "extension"): (("int16", _W16, "table16"),),
+    ("antidiagonal", "extension"): (("int16", _W16, "table8"), ("int16", _W16, "table16")),
     ("tiles", "edges"): (("int16", _W16, "table16"), ("int16", 8, "profile8")),
     ("tiles", "local"): (("int16", _W16, "table8"),),
     ("tiles", "extension"): (("int32", _W32, "profile16"),),
@@ -215,13 +219,17 @@ _SELDOM: set[tuple[Any, ...]] = {
     ("inter_sequence", "rows", "int32", _W32, "affine", False),
     ("inter_sequence", "columns", "int16", _W16, "affine", False),
     ("inter_sequence", "columns", "int32", 2, "linear", False),
+    *(
+        ("antidiagonal", ends, "int16", _W16, "table16", own)
+        for ends in ("edges", "local", "extension")
+        for own in (False, True)
+    ),
     ("antidiagonal", "edges", "int16", _W16, "profile8", False),
     ("antidiagonal", "edges", "int16", _W16, "profile8", True),
     ("antidiagonal", "edges", "int16", 8, "profile16", False),
     ("antidiagonal", "edges", "int32", _W32, "profile16", False),
     ("antidiagonal", "local", "int16", _W16, "profile8", True),
     ("antidiagonal", "local", "int32", _W32, "profile16", False),
-    ("antidiagonal", "extension", "int16", _W16, "table16", True),
     ("tiles", "edges", "int16", 8, "profile8", False),
     ("tiles", "local", "int16", _W16, "table8", True),
 }

@@ -157,6 +157,8 @@ def _blocks(targets: Iterable[NDArray[np.uint8]], width: int) -> TargetBlocks:
 
 def _with_gaps(setup: BlockSetup, batch: AlignmentBatch, linear: bool) -> BlockSetup:
     number = setup.border.top.dtype.type
+    if number is np.uint8:
+        return setup
     gap: Any = AffineGap(number(-batch.gap_open), number(-batch.gap_extend))
     return setup._replace(gap=LinearGap(number(-batch.gap_open)) if linear else gap)
 

@@ -15,18 +15,23 @@ from plait.lang import native
 def used_kernels() -> Iterator[dict[tuple[Any, str], None]]:
     """Kernels with the types that are called meanwhile in this process, in the order of first calls."""
     used: dict[tuple[Any, str], None] = {}
-    call = _compile._Kernel.__call__
+    calls = {name: getattr(_compile._Kernel, name) for name in ("__call__", "bound")}
 
-    def noted(self: Any, *args: Any) -> Any:
-        if found := native.signature(args):
-            used[self, found.types] = None
-        return call(self, *args)
+    def noting(call: Any) -> Any:
+        def noted(self: Any, *args: Any) -> Any:
+            if found := native.signature(args):
+                used[self, found.types] = None
+            return call(self, *args)
 
-    _compile._Kernel.__call__ = noted  # type: ignore[method-assign]
+        return noted
+
     try:
+        for name, call in calls.items():
+            setattr(_compile._Kernel, name, noting(call))
         yield used
     finally:
-        _compile._Kernel.__call__ = call  # type: ignore[method-assign]
+        for name, call in calls.items():
+            setattr(_compile._Kernel, name, call)
 
 
 def as_listed(kernel: Any, types: str) -> str:

@@ -20,7 +20,7 @@ from support.alignment_batches import AlignmentBatch
 from support.alignment_runs import prepare
 from support.alignment_solvers import pair_list
 from support.alignment_strategies import alignment_cases
-from support.examples import examples
+from support.examples import examples, often
 from support.generation_problems import GENERATION_PROBLEMS, weigh_batch
 
 from plait.devices.target import CpuTarget, ReferenceTarget
@@ -193,8 +193,12 @@ CASE = AlignmentCase(
 NO_ORDER = [name for name, algebra in ALGEBRAS.items() if not hasattr(algebra, "is_better")]
 
 
-@pytest.mark.parametrize("interpreted", [True, False], ids=["interpreted", "compiled"])
-@pytest.mark.parametrize("name", NO_ORDER)
+def either(names: list[str]) -> list[Any]:
+    """Interpreted, all of them; compiled, one in every run."""
+    return [*((name, True) for name in names), *often(1, [(name, False) for name in names])]
+
+
+@pytest.mark.parametrize(("name", "interpreted"), either(NO_ORDER))
 @pytest.mark.parametrize("mode", ["global", "local"])
 def test_rows_refuse_what_has_no_best(mode: str, name: str, interpreted: bool) -> None:
     if not interpreted and name in ("optimal", "weighted sum", "big count"):
@@ -221,9 +225,9 @@ def test_paths_in_another_algebra(interpreted: bool) -> None:
 LANED = ("max plus", "saturating max plus")
 
 
-@pytest.mark.parametrize("target", [ReferenceTarget(), CpuTarget(1)], ids=["interpreted", "compiled"])
-@pytest.mark.parametrize("name", [name for name in ALGEBRAS if name not in LANED])
-def test_pairs_refuse_what_is_no_score(name: str, target: Any) -> None:
+@pytest.mark.parametrize(("name", "interpreted"), either([name for name in ALGEBRAS if name not in LANED]))
+def test_pairs_refuse_what_is_no_score(name: str, interpreted: bool) -> None:
+    target = ReferenceTarget() if interpreted else CpuTarget(1)
     task = pair_list(
         AlignmentBatch(
             queries=(CASE.query,), targets=(CASE.target,), scores=CASE.scores,

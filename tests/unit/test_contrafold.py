@@ -158,13 +158,14 @@ def test_rounding_does_not_add_up() -> None:
     assert found.frequency == pytest.approx(math.exp(helix + found.ensemble_energy), rel=1e-6)
 
 
-def test_forced_pairs_are_scored_as_exactly() -> None:
-    settings, constraint = FoldSettings(SETTINGS.model, enforce=True), f"({'.' * 150})"
+@pytest.mark.parametrize(("device", "bases"), often(1, [("reference", 25), ("cpu", 150)]))
+def test_forced_pairs_are_scored_as_exactly(device: str, bases: int) -> None:
+    settings, constraint = FoldSettings(SETTINGS.model, enforce=True), f"({'.' * bases})"
     for seed in range(3):
-        sequence = f"G{drawn(seed, 150)}C"
-        found = mfe([sequence], settings, restraints=[Restraints(constraint)], threads=1)
+        sequence = f"G{drawn(seed, bases)}C"
+        found = mfe([sequence], settings, restraints=[Restraints(constraint)], device=device, threads=1)
         pairs = [(i, int(j)) for i, j in enumerate(partners_of(found.structures[0])) if i < j]
-        assert (0, 151) in pairs
+        assert (0, bases + 1) in pairs
         assert abs(found.energies[0] + score_of(sequence, pairs)) < ROUNDING * len(sequence)
 
 

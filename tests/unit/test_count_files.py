@@ -15,6 +15,7 @@ from support.examples import often
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.rearrangements import RearrangementReader
+from plait.formats.sheets import read_sample_sheet
 from plait.run.executor import Progress
 from plait.run.rows import FinishedRun
 from plait.vdj import PathCounter, PathModel
@@ -213,3 +214,19 @@ def test_wide_counts_are_written(tmp_path: Path) -> None:
     text = count(path, counter, "out.tsv").output.read_text()
     cells = dict(zip(*(line.split("\t") for line in text.splitlines()), strict=True))
     assert int(cells["path_count"]) == wide == sum(map(int, cells["path_count_by_d"].split(",")))
+
+
+def test_a_file_of_a_sheet_is_a_subject_where_nothing_else_says(
+    tmp_path: Path, mouse_rows: Any, counter: PathCounter
+) -> None:
+    rows = mouse_rows(5)
+    pq.write_table(pa.table(rows), tmp_path / "said.parquet")
+    del rows["subject_id"]
+    for name in ("one", "two"):
+        pq.write_table(pa.table(rows), tmp_path / f"{name}.parquet")
+    sheet = tmp_path / "sheet.csv"
+    sheet.write_text("file,subject_id\nsaid.parquet,\none.parquet,\ntwo.parquet,named\n")
+    counted = count_files(read_sample_sheet(sheet), tmp_path / "out.parquet", counter)
+    subjects = pq.read_table(counted.output)["subject_id"].to_pylist()
+    assert subjects[:5] == pq.read_table(tmp_path / "said.parquet")["subject_id"].to_pylist()
+    assert subjects[5:] == ["one"] * 5 + ["named"] * 5

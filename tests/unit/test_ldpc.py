@@ -155,7 +155,7 @@ def test_messages_are_those_of_a_plain_reference(layered: bool) -> None:
         found = decode_group(*args)
         # Sums of flooding change places with those of before.
         iterations, layered, _ = args[5]
-        sums.append(args[4][0 if layered else iterations % 2])
+        sums.append(args[4][1 if layered else 1 + iterations % 2])
         return found
 
     from plait.ldpc.decoding import _run
@@ -163,7 +163,7 @@ def test_messages_are_those_of_a_plain_reference(layered: bool) -> None:
     for iterations in (1, 5):
         batch = DecodeBatch(code, prior, "sum-product", layered, iterations, np.float64)
         _, counts, _ = _run(watched, batch, CpuTarget(1))
-        pairs = sums[-1].reshape(code.size, 2, -1)
+        pairs = sums[-1].reshape(-1, 2, sums[-1].shape[1])[: code.size]
         for word in np.flatnonzero(counts == iterations):
             expected = plainly(code, prior[word].tolist(), iterations, layered)
             found = np.log(pairs[:, 0, word] / pairs[:, 1, word])

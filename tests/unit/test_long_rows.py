@@ -10,7 +10,7 @@ import pytest
 from support.cases import make_germline
 
 from plait.vdj import PathCounter, PathModel
-from plait.vdj.count_files import items_per_row, long_batch, long_schema
+from plait.vdj.count_files import LongRows, items_per_row
 from plait.vdj.counting import ResultColumns
 
 JUNCTION = "TGTGCCAGCAGTTGGGACTGGTATGAACAGTACTTC"
@@ -28,10 +28,10 @@ def both(
     columns = ResultColumns(counter.germline, counter.model, counter.chain, counter.overflow)
     block = pa.record_batch(dict(zip(("junction", "v", "j"), zip(*rows, strict=True), strict=True)))
     result = columns.batch(counter.count(*(column.cast(pa.large_string()) for column in block.columns)))
-    schema = pa.schema([*block.schema, *long_schema(columns)])
-    tidy = long_batch(block, result, columns, schema, first)
+    written = LongRows(block.schema, columns)
+    tidy = written.batch(first, block, result)
     tidy.validate(full=True)
-    assert tidy.schema == schema and tidy.num_rows <= len(rows) * items_per_row(columns)
+    assert tidy.schema == written.schema and tidy.num_rows <= len(rows) * items_per_row(columns)
     return result.to_pylist(), tidy.to_pylist()
 
 

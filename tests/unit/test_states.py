@@ -69,9 +69,10 @@ def test_of_equal_paths_the_first_states_are_taken_and_all_counted() -> None:
 
 
 @pytest.mark.slow
-def test_lanes_blocks_and_definitions_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("states", [3, 8, 11])
+def test_lanes_blocks_and_definitions_agree(states: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
-    model = random_model(rng, 11, 4, zeros=0.3)
+    model = random_model(rng, states, 4, zeros=0.3)
     symbols = rng.integers(4, size=60)
     found, log = decode(model, symbols), likelihood(model, symbols)
     monkeypatch.setattr(decoding, "_HELD", 16 * 8 * 7)
@@ -81,13 +82,13 @@ def test_lanes_blocks_and_definitions_agree(monkeypatch: pytest.MonkeyPatch) -> 
         (lambda _: lanes_of(1), interpreted),
     ):
         monkeypatch.setattr(decoding, "lanes_of", lanes)
-        kernels = [run(getattr(decoding, name)) for name in ("sweep_states", "trace_states")]
         batch = decoding._batch(model, [symbols, symbols[:33], symbols[:1]], decoding._BEST)
-        alone, shorter, first = decoding._decode_groups(*kernels, batch, CpuTarget(1))
+        alone, shorter, first = decoding._decode_groups(run(decoding.decode_states), batch, CpuTarget(1))
         assert alone.score == found.score and np.array_equal(alone.path, found.path)
         assert np.array_equal(shorter.path, decode(model, symbols[:33]).path) and first.path.size == 1
         batch = decoding._batch(model, [symbols, symbols[:33]], decoding._SUM)
-        assert decoding._sum_groups(kernels[0], batch, CpuTarget(1))[0] == pytest.approx(log, rel=1e-14)
+        summed = decoding._sum_groups(run(decoding.sweep_states), batch, CpuTarget(1))
+        assert summed[0] == pytest.approx(log, rel=1e-14)
 
 
 def test_what_is_too_improbable_for_numbers_is_told_by_logarithms() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import subprocess
 from base64 import b64encode
 from itertools import pairwise
 from pathlib import Path
@@ -15,11 +16,14 @@ import pytest
 from support.examples import often
 from support.study_folder import write_study_folder, write_table
 
+from plait.reports import figure as figure_module
 from plait.reports.figure import (
     GROUP_COLOURS,
     LEVELS,
     THEMES,
     StudyFigure,
+    drawing,
+    figure_files,
     gene_order,
     grouped_levels,
     paint,
@@ -257,8 +261,6 @@ def test_no_text_of_the_data_is_in_an_expression(tmp_path: Path, draws: None) ->
 
 @pytest.mark.parametrize("files", often(1, [False, True]), ids=["page", "files"])
 def test_the_page_of_a_study(tmp_path: Path, draws: None, files: bool) -> None:
-    from plait.reports.figure import figure_files
-
     folder = write_study_folder(
         tmp_path / "study", subjects=HOSTILE, genes={"TRBV1": HOSTILE[1]}, clonotypes=1500, pgen=True
     )
@@ -293,7 +295,8 @@ def test_the_page_of_a_study(tmp_path: Path, draws: None, files: bool) -> None:
 
 
 def test_figures_of_an_earlier_run_go(tmp_path: Path, draws: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait.reports.study_report.figure_files", lambda figure: (b"png", b"svg"))
+    monkeypatch.setenv("PLAIT_THREADS", "1")
+    monkeypatch.setattr("plait.reports.figure.figure_files", lambda figure: (b"png", b"svg"))
     folder = write_study_folder(tmp_path, subjects=2, clonotypes=200, regression=False)
     (folder / "figures").mkdir()
     (folder / "figures" / "roc.png").write_bytes(b"old")
@@ -301,6 +304,37 @@ def test_figures_of_an_earlier_run_go(tmp_path: Path, draws: None, monkeypatch: 
     write_study_report(folder)
     assert not (folder / "figures" / "roc.png").exists() and (folder / "figures" / "mine.txt").exists()
     assert (folder / "figures" / "sweep_zeros.svg").read_bytes() == b"svg"
+
+
+def test_processes_draw_what_one_draws(draws: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = {"data": {"values": [{"n": 1}, {"n": 2}]}, "mark": "bar", "encoding": {"x": {"field": "n"}}}
+    shown = [StudyFigure(f"f{k}", "section", f"Figure {k}", "A caption.", spec=spec) for k in range(3)]
+    expected = [(figure, figure_files(figure)) for figure in shown]
+    monkeypatch.setattr("plait.reports.figure._WORTH", 3)
+    monkeypatch.setenv("PLAIT_THREADS", "2")
+    for lines in (figure_module._PROGRAM, "raise SystemExit(1)"):
+        monkeypatch.setattr("plait.reports.figure._PROGRAM", lines)
+        with drawing([*shown, StudyFigure("none", "section", "None", "Nothing to draw.")]) as finish:
+            found = list(finish())
+        assert sorted(found, key=lambda drawn: drawn[0].name) == expected
+
+
+def test_no_process_is_left_drawing(draws: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def start(*args: Any, **options: Any) -> subprocess.Popen[bytes]:
+        begun.append(popen(*args, **options))
+        return begun[-1]
+
+    popen = subprocess.Popen
+    monkeypatch.setattr("plait.reports.figure.subprocess.Popen", start)
+    monkeypatch.setattr("plait.reports.figure._WORTH", 1)
+    monkeypatch.setattr("plait.reports.figure._PROGRAM", "import signal; signal.pause()")
+    monkeypatch.setenv("PLAIT_THREADS", "3")
+    shown = [StudyFigure(f"f{k}", "section", "title", "caption", spec={}) for k in range(4)]
+    with pytest.raises(KeyboardInterrupt), drawing(shown):
+        raise KeyboardInterrupt
+    assert len(begun) == 2 and all(process.returncode is not None for process in begun)
 
 
 @pytest.mark.slow

@@ -41,7 +41,8 @@ def counted(**parameters: Any) -> vdj.PathCounts:
 
 
 def totals(total: np.ndarray[Any, Any]) -> vdj.PathTotals:
-    return vdj.PathTotals(status=np.zeros(len(total), np.uint8), total=total, provenance=MADE)
+    status, first = np.zeros(len(total), np.uint8), total[(slice(None), *[0] * (total.ndim - 1))]
+    return vdj.PathTotals(status=status, path_count=first, total=total, provenance=MADE)
 
 
 def drawn() -> Draws:

@@ -17,7 +17,7 @@ from plait.align.results import Alignment, Alignments, join_alignments, make_ali
 from plait.align.scoring import NO_CODE, Scoring
 from plait.align.settings import SeveralBest
 from plait.alphabets import COMPLEMENT_LETTER
-from plait.devices.target import CpuTarget, Target, over_threads
+from plait.devices.target import CpuTarget, Target, interpreted, over_threads
 from plait.dp.bitparallel.edit_lists import EDIT_LIST
 from plait.dp.bitparallel.edits import EditScale, edit_batch, edit_bytes, unit_costs
 from plait.dp.pairs.blocks import (
@@ -26,9 +26,9 @@ from plait.dp.pairs.blocks import (
     TOO_HIGH,
     BlockBatch,
     TargetBlocks,
-    arrange,
     gap_cost,
-    packed_blocks,
+    pack_kernel,
+    pack_texts,
     sweep_shape,
 )
 from plait.dp.pairs.inter_sequence import BlockQuery
@@ -221,6 +221,8 @@ def block_query(
 
 def _stretches(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Stretches of targets that can be packed together."""
+    if int(sizes.sum()) + BLOCK_LANES * int(sizes.max(initial=0)) <= _MOST_PACKED:
+        return [(0, sizes.size)]
     found, first, residues, longest = [], 0, 0, 0
     for k, size in enumerate(sizes.tolist()):
         residues, longest = residues + size, max(longest, size)
@@ -232,7 +234,8 @@ def _stretches(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
 
 def against(query: NDArray[np.uint8], targets: CodeList) -> PairBatch:
     """A query, as codes, with each of many targets."""
-    return PairBatch(code_list([query] * len(targets)), targets)
+    count = len(targets)
+    return PairBatch(CodeList(np.tile(query, count), query.size * np.arange(count + 1)), targets)
 
 
 def _by_query(
@@ -561,11 +564,11 @@ class PairSweep:
         own = block_query(query, self.scoring, self.free)
         for first, last in _stretches(targets.sizes):
             part = targets.between(first, last)
-            layout = arrange(part.sizes)
-            blocks = packed_blocks(part.codes.tobytes(), part.starts[:-1], layout)
+            pack = interpreted(pack_kernel) if self.interpreted else pack_kernel
+            blocks, order = pack_texts(part.codes, part.starts[:-1], part.sizes, pack)
             batch = BlockBatch([own], blocks, progress, self.target.threads)
             (found,) = self.target.launch(BLOCK_SCORES, batch)
-            scores[first + layout.order[: len(part)]] = found.ravel()[: len(part)]
+            scores[first + order] = found.ravel()[: len(part)]
         return scores
 
     def align_many(

@@ -106,7 +106,7 @@ def edit_distances(
 
     Examples
     --------
-    >>> edit_distances(["kitten", "GATTACA"], ["sitting", "CATTTTACA"]).tolist()
+    >>> edit_distances(["CATTATAG", "GATTACA"], ["CATATATC", "CATTTTACA"]).tolist()
     [3, 3]
     >>> edit_distances(["TTAC", "TTAC"], ["GGTTCGG", "CCCCCCC"], mode="semiglobal", at_most=2).tolist()
     [1, -1]

@@ -21,7 +21,7 @@ from plait.align.results import (
     parse_cigar,
 )
 from plait.alphabets import COMPLEMENT_LETTER, reverse_complement
-from plait.errors import InvalidInput, Unsupported
+from plait.errors import InvalidInput, Unsupported, check_choice
 from plait.formats.atomic import TextOutput, file_or_standard_output, output_format, write_json
 from plait.types import Provenance, WholeOrNot
 
@@ -171,22 +171,7 @@ def check_columns(
     """
     if names is None:
         return default
-    known = tuple(columns)
-    for name in names:
-        if name not in known:
-            import difflib
-
-            close = difflib.get_close_matches(name, known, n=1)
-            raise InvalidInput(
-                "columns",
-                found=repr(name),
-                expected=f"names out of {', '.join(known)}",
-                hint=f"did you mean {close[0]}?" if close else None,
-            )
-        if list(names).count(name) > 1:
-            raise InvalidInput("columns", found=f"{name!r} more than once", expected="every column once")
-    if not names:
-        raise InvalidInput("columns", found="no name", expected=f"names out of {', '.join(known)}")
+    check_choice("columns", names, columns)
     return tuple(names)
 
 

@@ -22,6 +22,7 @@ from plait.cli.options import (
     WholeNumber,
     files_of,
     say,
+    words_of,
 )
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
@@ -196,7 +197,7 @@ def _align(given: Mapping[str, Any], files: Sequence[Path]) -> None:
         scoring = masked(scoring)
     aligner = make_aligner(
         scoring,
-        free_ends=_words(given["free_ends"]),  # type: ignore[arg-type]
+        free_ends=words_of(given["free_ends"]),  # type: ignore[arg-type]
         band=_band(given["band"]),
         **{name: given[name] for name in ("mode", "x_drop", "traceback", "threads", "device")},
     )
@@ -207,7 +208,7 @@ def _align(given: Mapping[str, Any], files: Sequence[Path]) -> None:
             files[1] if len(files) > 1 else None,
             given["output"],
             aligner,
-            columns=_words(given["columns"]),
+            columns=words_of(given["columns"]),
             which=_which(given["which"]),
             command=_command(given),
             **{name: given[name] for name in ("pairs", "format", "score_only", "md")},
@@ -235,10 +236,6 @@ def _which(given: WhichOptions) -> WhichAlignments:
     return WhichAlignments(
         several=several, min_score=given.min_score, evalue=given.evalue, strand=given.strand
     )
-
-
-def _words(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _band(text: str | None) -> tuple[int, int] | int | None:

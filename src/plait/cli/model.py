@@ -19,6 +19,7 @@ from plait.cli.options import (
     TableOutput,
     ThreadsOption,
     WholeNumber,
+    words_of,
 )
 from plait.cli.table_options import (
     CallsOption,
@@ -67,6 +68,7 @@ def pgen(
     of: Literal["auto", "nt", "aa", "nt,aa", "motif"] = "auto",
     calls: CallsOption = "ignore",
     log10: Flag = False,
+    columns: str | None = None,
     min_v_identity: float | None = None,
     source: JunctionSource = JunctionSource(),
     device: DeviceOption = "auto",
@@ -93,6 +95,9 @@ def pgen(
         each row names; v and j those of V or of J alone.
     log10
         Add the common logarithms as columns.
+    columns
+        The columns to write, with commas between, as sequence_id,pgen_nt; otherwise all of the inputs and of
+        the result. Of the inputs, what is left out is not read.
     min_v_identity
         Rows whose column v_identity is lower have no probability: their status is mutated. Left out, 0.98
         for immunoglobulins and 0 for T cell receptors; 0 computes all.
@@ -123,6 +128,7 @@ def pgen(
             of=of,
             calls=calls,
             log10=log10,
+            columns=words_of(columns),
             min_v_identity=min_v_identity,
             layout=source.choice,
             device=device,
@@ -140,6 +146,7 @@ def scenarios(
     output: TableOutput,
     best: WholeNumber = 10,
     posteriors: Flag = False,
+    columns: str | None = None,
     calls: CallsOption = "ignore",
     source: JunctionSource = JunctionSource(),
     run: RunParameters = RunParameters(),
@@ -161,6 +168,8 @@ def scenarios(
     posteriors
         Write what all scenarios of a row say together in the place of the best ones: the input rows with the
         most probable V, D and J, mean deletions and insertions, and the entropy of the scenarios in bits.
+    columns
+        The columns to write, with commas between; otherwise all.
     calls
         ignore tries all functional genes of the model; use only the V and J genes or alleles that each row
         names; v and j those of V or of J alone.
@@ -184,6 +193,7 @@ def scenarios(
     ):
         options: dict[str, Any] = {
             "calls": calls,
+            "columns": words_of(columns),
             "layout": source.choice,
             "executor": executor,
             "resume": run.resume,

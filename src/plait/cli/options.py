@@ -267,6 +267,15 @@ HYPHEN: Final = "-"
 _WITH_HYPHEN: Final = {"-o": "--output", "--output": "--output", "--strand": "--strand"}
 
 
+def words_of(text: str | None) -> tuple[str, ...] | None:
+    """The words of a list with commas between; None where there is none.
+
+    >>> words_of("junction, v_call"), words_of(None)
+    (('junction', 'v_call'), None)
+    """
+    return None if text is None else tuple(word.strip() for word in text.split(",") if word.strip())
+
+
 def with_hyphens(words: Sequence[str]) -> list[str]:
     """The words of a command line, with lone hyphens written so that they are no options.
 

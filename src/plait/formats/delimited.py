@@ -79,13 +79,16 @@ class DelimitedFile:
             check_utf8=True,
         )
 
-    def batches(self, max_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows in order, a few MiB at a time; `max_rows` is not used, as pieces are measured in bytes.
+    def batches(self, max_rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows in order, a few MiB at a time, with those `columns` that are given.
 
+        `max_rows` is not used, as pieces are measured in bytes.
         FormatError at the first line that is not a row: wrong number of columns, not UTF-8, binary, cut off.
         """
         self.bytes_read = 0
         self.blank_lines = 0
+        wanted = self.schema.names if columns is None else columns
+        self._convert.include_columns = [name for name in self.schema.names if name in wanted]
         skipped = self._told + self._has_header
         with ByteSource(self.path, self.kind) as source:
             for line, piece in self._pieces(source, _PIECE_BYTES):

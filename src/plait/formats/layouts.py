@@ -262,8 +262,8 @@ class InputFile(Protocol):
     bytes_read: int
     blank_lines: int
 
-    def batches(self, max_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows in order, up to so many at a time."""
+    def batches(self, max_rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows in order, up to so many at a time; of the `columns` that are given, if not of others."""
         ...
 
 
@@ -276,8 +276,8 @@ class TableInput:
         self.bytes_read = self.blank_lines = 0
         self._table = table if isinstance(table, pa.Table) else pa.Table.from_batches([table])
 
-    def batches(self, max_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows in order, up to so many at a time."""
+    def batches(self, max_rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows in order, up to so many at a time, with all columns."""
         yield from self._table.to_batches(max_chunksize=max_rows)
 
 
@@ -299,6 +299,7 @@ class ConvertedFile:
         self._sources = layout.sources(file.schema.names)
         self._known: dict[str, dict[str, Any]] = {}
         self._make: dict[str, tuple[pa.DataType, _Make]] = dict(self._fields())
+        self._facts = {*facts}
         for name, text in facts.items():
             self._make[name] = pa.string(), partial(_repeated, text)
         taken = {*file.schema.names, *self._make}
@@ -330,13 +331,20 @@ class ConvertedFile:
         """Names of what stands behind the columns of the file."""
         return tuple(self._make)
 
-    def batches(self, max_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows in order, with what is added."""
+    def batches(self, max_rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows in order, with what is added; of the `columns` that are given."""
         first = 0
-        for batch in self._file.batches(max_rows):
-            made = [make(batch, first) for _, make in self._make.values()]
-            found = pa.RecordBatch.from_arrays([*batch.columns, *made], schema=self.schema)
-            if self._to_check and first == 0:
+        own = dict(zip(self._file.schema.names, self.schema.names, strict=False))
+        wanted = self.schema.names if columns is None else columns
+        makes = {name: make for name, (_, make) in self._make.items() if name in wanted}
+        # What new columns are made of; facts are made of nothing.
+        sources = self._sources.values() if makes.keys() - self._facts else ()
+        read = [name for name, new in own.items() if new in wanted or name in sources]
+        for batch in self._file.batches(max_rows, None if columns is None else read):
+            given = dict(zip(map(own.__getitem__, batch.schema.names), batch.columns, strict=True))
+            made = {name: make(batch, first) for name, make in makes.items()}
+            found = pa.record_batch(given | made)
+            if "junction" in makes and self._to_check and first == 0:
                 self._check_junctions(found["junction"][: self._to_check])
             yield found
             first += batch.num_rows

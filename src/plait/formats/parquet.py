@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import islice
@@ -291,23 +291,30 @@ class ParquetInput:
             none = pa.RecordBatch.from_pylist([], self.schema)
             self.schema = self._partition.added(none).schema
 
-    def batches(self, max_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows in order, with the columns of `schema`, at most `max_rows` in a batch.
+    def batches(self, max_rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows in order, at most `max_rows` in a batch, with those `columns` of `schema` that are given.
 
         FormatError if the file is damaged.
         """
         self.bytes_read = 0
         with self._open() as file:
             size, facts = status_of(self.path).st_size, file.metadata
-        with closing(self._ahead(facts, max_rows)) as found:
+            stored_names = None if columns is None else self._stored(file, columns)
+        with closing(self._ahead(facts, max_rows, stored_names)) as found:
             for first, stored in found:
                 self.bytes_read = size * (first + stored.num_rows) // facts.num_rows
                 batch = stored if self._partition is None else self._partition.added(stored)
-                yield batch.cast(self.schema)
+                yield batch.cast(pa.schema([self.schema.field(name) for name in batch.schema.names]))
         self.bytes_read = size
 
+    @staticmethod
+    def _stored(file: arrow_parquet.ParquetFile, columns: Collection[str]) -> list[str]:
+        """Those of the columns that stand in the file; of rows without any, there would be no number."""
+        stored = file.schema_arrow.names
+        return [name for name in stored if name in columns] or stored[:1]
+
     def _ahead(
-        self, facts: arrow_parquet.FileMetaData, most: int
+        self, facts: arrow_parquet.FileMetaData, most: int, columns: list[str] | None
     ) -> Generator[tuple[int, pa.RecordBatch], None, None]:
         """All batches, each behind the number of its first row; threads read row groups that are small."""
         threads = min(thread_count(), _MOST_GROUPS)
@@ -317,7 +324,7 @@ class ParquetInput:
         try:
             while True:
                 for group in islice(groups, threads - len(waiting)):
-                    waiting.append((group, pool.submit(self._whole, facts, group, most)))
+                    waiting.append((group, pool.submit(self._whole, facts, group, most, columns)))
                 if not waiting:
                     return
                 group, future = waiting.popleft()
@@ -326,20 +333,20 @@ class ParquetInput:
                     yield from found
                     continue
                 with self._open(facts) as file:
-                    widths = RowGroupWidths(self.path, file, group.number, None)
-                    yield from self._group(file, group, widths, (group.first + group.rows, None, most))
+                    widths = RowGroupWidths(self.path, file, group.number, columns)
+                    yield from self._group(file, group, widths, (group.first + group.rows, columns, most))
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _whole(
-        self, facts: arrow_parquet.FileMetaData, group: _Group, most: int
+        self, facts: arrow_parquet.FileMetaData, group: _Group, most: int, columns: list[str] | None
     ) -> list[tuple[int, pa.RecordBatch]] | None:
         """The batches of a row group; None if it is not small."""
         with self._open(facts) as file:
-            widths = RowGroupWidths(self.path, file, group.number, None)
+            widths = RowGroupWidths(self.path, file, group.number, columns)
             if widths.row * group.rows > _GROUP_BYTES:
                 return None
-            return list(self._group(file, group, widths, (group.first + group.rows, None, most)))
+            return list(self._group(file, group, widths, (group.first + group.rows, columns, most)))
 
     @property
     def constants(self) -> dict[str, str | None]:
@@ -365,14 +372,22 @@ class ParquetInput:
                 if start < stop:
                     yield batch.slice(start, stop - start).select(schema.names).cast(schema)
 
-    def widest_row(self) -> int:
-        """Bytes of a row where rows have the most, on average over a row group, as the file says it.
+    def widest_row(self, columns: Collection[str]) -> int:
+        """Bytes that columns of a row take where they take the most, on average over a row group.
 
-        FormatError if the file is damaged.
+        As the file says it; FormatError if it is damaged.
         """
         with self._open() as file:
-            groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
-            return max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
+            widest = 0
+            for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
+                chunks = (
+                    chunk
+                    for chunk in map(group.column, range(group.num_columns))
+                    if {chunk.path_in_schema, chunk.path_in_schema.split(".")[0]} & {*columns}
+                )
+                size = sum(chunk.total_uncompressed_size for chunk in chunks)
+                widest = max(widest, size // max(group.num_rows, 1))
+            return widest
 
     def _batches(
         self,
@@ -384,12 +399,8 @@ class ParquetInput:
         """Batches of the row groups with some of the wanted rows, each behind the number of its first row."""
         partition = self._partition
         if partition is not None:
-            names = [name for name in columns if name != partition.name]
-            # Of rows without any column, there would be no number.
-            partition, columns = (
-                (partition if names != columns else None),
-                names or [file.schema_arrow.names[0]],
-            )
+            partition = partition if partition.name in columns else None
+            columns = self._stored(file, columns)
         for group in _groups(file.metadata):
             if group.first < wanted[1] and group.first + group.rows > wanted[0]:
                 widths = RowGroupWidths(self.path, file, group.number, columns)

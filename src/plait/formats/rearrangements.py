@@ -18,7 +18,7 @@ import functools
 import logging
 import os
 from bisect import bisect_right
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -455,6 +455,7 @@ class RearrangementReader(Closing):
         self.roles = roles_of(schema)
         self.roles |= {names[0]: self._shared(names) for names in required}
         self.schema = self._role_types(schema)
+        self._columns: list[str] | None = None
         self._running: Generator[pa.RecordBatch, None, None] | None = None
         self._sampled: int | None = None
         #: Number of the first row of each file that has been begun.
@@ -470,6 +471,11 @@ class RearrangementReader(Closing):
         raise FormatError(
             file.path, found=f"column {other!r}", expected=f"column {first[1]!r}, as in {first[0].path}"
         )
+
+    def read_only(self, columns: Collection[str]) -> None:
+        """Read those columns alone from now on; `schema` has no others."""
+        self.schema = pa.schema([field for field in self.schema if field.name in columns])
+        self._columns, self._sampled = self.schema.names, None
 
     @property
     def blank_lines(self) -> int:
@@ -501,7 +507,7 @@ class RearrangementReader(Closing):
             return self._sampled
         widest, step = 0, max(1, len(self._files) // _SAMPLED_FILES)
         for number, file in list(enumerate(self._files))[::step]:
-            schema = pa.schema([self.schema.field(name) for name in file.schema.names])
+            schema = pa.schema([field for field in self.schema if field.name in file.schema.names])
             rows = self._rows_of(number, _SAMPLED_ROWS, schema)
             with closing(reblock(rows, _SAMPLED_ROWS, MOST_BYTES)) as blocks:
                 found = (int(block.nbytes) // block.num_rows for block in islice(blocks, 1))
@@ -516,7 +522,7 @@ class RearrangementReader(Closing):
         """
         files = [file for file in self._files if isinstance(file, ParquetInput)]
         if len(files) < len(self._files) or any(
-            file.widest_row() * self.block_rows > self._block_bytes for file in files
+            file.widest_row(self.schema.names) * self.block_rows > self._block_bytes for file in files
         ):
             return None
         paths = [path for path, _, _ in self.identities]
@@ -566,7 +572,7 @@ class RearrangementReader(Closing):
         """Rows of one file in batches of at most `most`, with the columns of a schema."""
         file, rows = self._files[number], 0
         with unchanged(file.path, self._statuses[number]):
-            for batch in file.batches(most):
+            for batch in file.batches(most, self._columns):
                 found = conform(batch, schema)
                 self._check_rows(file.path, rows, found)
                 rows += batch.num_rows

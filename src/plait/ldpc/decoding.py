@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, Final, Literal, NamedTuple
 
@@ -14,7 +15,7 @@ from plait.lang.algebras import algebra_in_lanes
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import host_lanes, lanes_of, mask_bits
 from plait.ldpc.codes import Code
-from plait.ldpc.messages import Parities, SignedLeast, fetch, is_one, parity_step, put
+from plait.ldpc.messages import Parities, SignedLeast, fetch, is_one, parity_step, put, receive
 
 Method = Literal["sum-product", "min-sum"]
 Schedule = Literal["flooding", "layered"]
@@ -73,21 +74,24 @@ def _settle(words: Any, counts: Any, new: Any, count: Any) -> None:
 
 @kernel
 def decode_group(
-    place: Any, algebra: Any, code: Any, prior: Any, memory: Any, limits: Any, words: Any, found: Any
+    place: Any, algebra: Any, code: Any, given: Any, memory: Any, limits: Any, words: Any, found: Any
 ) -> Any:
     """Decode words side by side: `words` int64 (2, bits), their bits by lanes. Returns which are of the code.
 
-    `code`: bits and starts of its checks. `prior`, like the sums of `memory`, has the message of each bit
-    that was received; `memory`: sums, sums of before, messages of the checks, and two of the longest check.
+    `code`: bits and starts of its checks. `memory`: the message of each bit that was received, which `given`
+    has before (`messages.receive`), sums, sums of before, messages of the checks, and two of the longest one.
     `limits`: iterations, whether checks use what others have said in the same one, and the lanes in use. A
     lane that has a word of the code stays as it is. `found`: iterations of each lane, int64, and bits to
     fill, uint8 (words, bits).
     """
     (bits, starts), (counts, out) = code, found
-    sums, said, messages, own, later = memory
+    prior, sums, said, messages, own, later = memory
     iterations, layered, used = limits
     alg = algebra_in_lanes(algebra, place[0])
     size, done, count = words.shape[1], ~used, 0
+    receive(alg, place[0], given, prior)
+    for n in range(size):
+        put(alg, place, sums, n, fetch(alg, place, prior, n))
     while True:
         for n in range(size):
             words[0, n] = mask_bits(is_one(alg, fetch(alg, place, sums, n)))
@@ -123,34 +127,42 @@ class DecodeBatch(NamedTuple):
     lanes: int = 0
 
 
-def in_units(ratios: NDArray[Any]) -> NDArray[np.int8]:
-    """Logarithms of ratios as min-sum has them; int8 are in its units already."""
+@kernel
+def round_to_units(ratios: Any, units: Any) -> None:
+    """Logarithms of ratios (words, columns) as min-sum has them, int8; there may be more rows and columns."""
+    for word in range(ratios.shape[0]):
+        for n in range(ratios.shape[1]):
+            value = np.rint(np.float32(ratios[word, n]) * np.float32(UNITS))
+            units[word, n] = np.int8(min(max(value, np.float32(-MOST)), np.float32(MOST)))
+
+
+def to_units(ratios: NDArray[Any], units: NDArray[np.int8]) -> NDArray[np.int8]:
+    """`units` with logarithms of ratios as min-sum has them; int8 are in its units already."""
     if ratios.dtype == np.int8:
-        found: NDArray[np.int8] = np.maximum(ratios, np.int8(-MOST))
-        return found
-    units = np.multiply(ratios, UNITS, dtype=np.float32)
-    np.rint(units, out=units)
-    np.clip(units, -MOST, MOST, out=units)
-    return np.asarray(units, np.int8)
+        np.maximum(ratios, np.int8(-MOST), out=units[: len(ratios), : ratios.shape[1]])
+    elif ratios.dtype in (np.float32, np.float64) and ratios.flags.carray:
+        round_to_units(ratios, units)
+    else:
+        round_to_units(np.array(ratios, np.float64, order="C"), units)
+    return units
 
 
-def messages_of(
-    batch: DecodeBatch, ratios: NDArray[Any], width: int
-) -> tuple[Any, NDArray[Any], NDArray[Any]]:
-    """The algebra, messages of logarithms of ratios (columns, lanes), and one that says nothing."""
-    kind = batch.kind
+def messages_of(batch: DecodeBatch, ratios: NDArray[Any], prior: NDArray[Any], room: NDArray[Any]) -> Any:
+    """The algebra, and the messages of logarithms of ratios for `receive`, which has them in `prior`."""
+    (words, columns), width, kind = ratios.shape, prior.shape[1], batch.kind
     if batch.method == "min-sum":
-        found = np.zeros((ratios.shape[1], width), kind)
-        found[:, : len(ratios)] = in_units(ratios).T
-        return SignedLeast(*map(kind, (0, MOST, BOUND, 2))), found, np.zeros((1, width), kind)
+        units = to_units(ratios, room.reshape(width, -1))
+        return SignedLeast(*map(kind, (0, MOST, BOUND, 2))), (units, np.arange(width))
     sums, said = _LIMITS[kind]
-    ratios = ratios.astype(np.float64)
-    pairs = np.full((ratios.shape[1], 2, width), 0.5, kind)
+    pairs = prior.reshape(-1, 2, width)
+    pairs[:] = 0.5
+    clipped, odds = np.clip(ratios.astype(np.float64), -said, said), np.empty(ratios.shape)
     for side, sign in enumerate((-1, 1)):
-        pairs[:, side, : len(ratios)] = (1 / (1 + np.exp(np.clip(sign * ratios, -said, said)))).T
-    nothing = np.full((2, width), 0.5, kind)
-    algebra = Parities(*map(kind, (0, 1, math.exp(-sums), math.exp(-said))))
-    return algebra, pairs.reshape(-1, width), nothing
+        # In one place: new pages take longer than what is computed.
+        np.exp(np.multiply(clipped, sign, out=odds), out=odds)
+        odds += 1
+        pairs[:columns, side, :words] = np.divide(1, odds, out=odds).T
+    return Parities(*map(kind, (0, 1, math.exp(-sums), math.exp(-said)))), ()
 
 
 #: Bits, iterations, and whether they are words of the code.
@@ -158,30 +170,35 @@ Found = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
 
 
 def _run(run: Any, batch: DecodeBatch, target: Target) -> Found:
-    code, count = batch.code, len(batch.ratios)
-    width = batch.lanes or host_lanes(8 * np.dtype(batch.kind).itemsize).width
+    code, count, kind = batch.code, len(batch.ratios), np.dtype(batch.kind)
+    width = batch.lanes or host_lanes(8 * kind.itemsize).width
     bits, iterations = np.empty((count, code.size), np.uint8), np.empty(count, np.int64)
     found, longest = np.empty(count, bool), int(np.diff(code.starts).max(initial=1))
     graph, place = (code.bits, code.starts), (lanes_of(width), np.int64(0))
+    rows, nothing = (1, 0) if batch.method == "min-sum" else (2, 0.5)
+    sizes = [code.size + -code.size % width] * 3 + [code.bits.size, longest, longest]
+    ends = [rows * size for size in itertools.accumulate(sizes, initial=0)]
+    # Memory is used again: new pages take as long as what is written to them.
+    spare: list[tuple[NDArray[Any], NDArray[np.int64]]] = [
+        (np.empty(ends[-1] * width * kind.itemsize + 64, np.uint8), np.empty((2, code.size), np.int64))
+        for _ in range(target.threads)
+    ]
 
     def one(first: int) -> None:
-        last = min(first + width, count)
-        algebra, prior, nothing = messages_of(batch, batch.ratios[first:last], width)
-        rows = len(nothing)
+        last, (room, words) = min(first + width, count), spare.pop()
         # Rows that begin where lines of caches do: others cost two of them each.
-        size = np.dtype(batch.kind).itemsize * width
-        ends = np.cumsum([len(prior), len(prior), *(rows * n for n in (code.bits.size, longest, longest))])
-        room = np.empty(ends[-1] * size + 64, np.uint8)
         begin = -room.ctypes.data % 64
-        lanes = room[begin : begin + ends[-1] * size].view(batch.kind).reshape(-1, width)
-        memory = tuple(np.split(lanes, ends[:-1]))
-        memory[0][:], memory[2][:] = prior, nothing[0, 0]
+        lanes = room[begin : begin + len(room) - 64].view(kind).reshape(-1, width)
+        memory = tuple(lanes[begin:end] for begin, end in itertools.pairwise(ends))
+        algebra, given = messages_of(batch, batch.ratios[first:last], memory[0], memory[2])
+        memory[3][:], words[1] = nothing, 0
         used = np.int64(2 ** (last - first) - 1 if last - first < 64 else -1)
         limits = np.int64(batch.iterations), batch.layered, used
-        words, counts = np.zeros((2, code.size), np.int64), np.zeros(width, np.int64)
-        good = run(place, algebra, graph, prior, memory, limits, words, (counts, bits[first:last]))
+        counts = np.zeros(width, np.int64)
+        good = run(place, algebra, graph, given, memory, limits, words, (counts, bits[first:last]))
         iterations[first:last] = counts[: last - first]
         found[first:last] = np.int64(good) >> np.arange(last - first) & 1
+        spare.append((room, words))
 
     over_threads(target.threads, range(0, count, width), one)
     return bits, iterations, found

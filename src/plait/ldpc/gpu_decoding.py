@@ -20,7 +20,7 @@ from plait.devices.ptx import instruction
 from plait.devices.target import over_threads
 from plait.lang.compile import shared, types
 from plait.ldpc.codes import Code
-from plait.ldpc.decoding import BOUND, DecodeBatch, Found, in_units
+from plait.ldpc.decoding import BOUND, DecodeBatch, Found, to_units
 
 #: Threads of the host for a device.
 _COPYING: Final = 4
@@ -345,7 +345,7 @@ def decode_batch(batch: DecodeBatch, target: CudaTarget) -> Found | None:
     def one(first: int) -> None:
         part = batch.ratios[first : first + _WORDS]
         with POOL.slot(target.devices) as slot:
-            given = slot.upload("ratios", in_units(part))
+            given = slot.upload("ratios", to_units(part, np.empty(part.shape, np.int8)))
             tables = plan._replace(**{name: slot.upload(name, one) for name, one in plan._asdict().items()})
             held = [
                 slot.room(f"out {k}", (len(part), *one.shape[1:]), one.dtype) for k, one in enumerate(out)

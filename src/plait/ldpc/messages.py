@@ -21,23 +21,20 @@ from plait.lang.lanes import (
     select,
     splat,
     store,
+    store_turned,
     subtract_saturating,
+    width_of,
 )
 
 
 @shared
-def _negative(alg: Any, where: Any, value: Any) -> Any:
-    """`value`, with the other sign where `where` is negative."""
-    return select(greater(alg.zero, where), alg.zero - value, value)
-
-
-@shared
 def _held(alg: Any, value: Any) -> Any:
-    return minimum(maximum(value, alg.zero - alg.most), alg.most)
+    # Types end at `most`, but one below -most.
+    return maximum(value, alg.zero - alg.most)
 
 
 class SignedLeast(NamedTuple):
-    """Sign of the product, least magnitude: lanes of integers from -most to most; `zero` says nothing.
+    """Sign of the product, least magnitude: lanes of integers up to `most`, their last; `zero` says nothing.
 
     A bit says at most `bound` to a check, so that sums of several messages are seldom held at `most`: what is
     held, and one of its messages taken out, is no longer what the others say. `part` is what a message is
@@ -102,6 +99,11 @@ def _put_pair(alg: Any, place: Any, rows: Any, k: Any, value: Any) -> None:
     store(place[0], rows, 2 * k + 1, place[1], value[1])
 
 
+def _turned(alg: Any, lanes: Any, given: Any, prior: Any) -> None:
+    for n in range(0, prior.shape[0], width_of(lanes)):
+        store_turned(lanes, given[0], given[1], n, prior, n, 0)
+
+
 def _joined(alg: Any, a: Any, b: Any) -> Any:
     zero, one = maximum(a[0] * b[0], alg.least), maximum(a[1] * b[1], alg.least)
     scale = ratio(alg.one, zero + one)
@@ -118,14 +120,16 @@ def _step_of_numbers(
     for k in range(first, last):
         value = without(alg, fetch(alg, place, said, bits[k]), fetch(alg, place, messages, k))
         put(alg, place, own, k - first, value)
-        size = _negative(alg, value, value)
+        # Compilers know that value - value is 0.
+        size = maximum(value, value - value - value)
         second, least = minimum(second, maximum(least, size)), minimum(least, size)
         signs = signs ^ value
     one, two = least - (least >> alg.part), second - (second >> alg.part)
     for k in range(first, last):
         value = fetch(alg, place, own, k - first)
-        told = select(equal(_negative(alg, value, value), least), two, one)
-        message = _negative(alg, signs ^ value, told)
+        nothing = value - value
+        told = select(equal(maximum(value, nothing - value), least), two, one)
+        message = select(greater(nothing, signs ^ value), nothing - told, told)
         put(alg, place, messages, k, message)
         rest = value if layered else fetch(alg, place, sums, bits[k])
         put(alg, place, sums, bits[k], added(alg, rest, message))
@@ -156,6 +160,8 @@ def _step_of_pairs(
 #: Message k of each lane, read and written; `place`: the lanes, and the first of them in the rows.
 fetch: Final[Any] = by_type_of({SignedLeast: _number, Parities: _pair})
 put: Final[Any] = by_type_of({SignedLeast: _put_number, Parities: _put_pair})
+#: Messages from words in rows, int8 (lanes, columns), and int64 numbers of the rows; pairs are there before.
+receive: Final[Any] = by_type_of({SignedLeast: _turned, Parities: lambda alg, lanes, given, prior: None})
 #: What two messages say together of one bit.
 added: Final[Any] = by_type_of(
     {SignedLeast: lambda alg, a, b: _held(alg, add_saturating(a, b)), Parities: _joined}

@@ -12,16 +12,22 @@ same library from the same definition.
 from __future__ import annotations
 
 import json
+import pickle
 import re
+import subprocess
+import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
+from tempfile import TemporaryFile
 from typing import Any, Final
 
 from plait.errors import TargetUnavailable
+from plait.settings import thread_count
 
 _DATA: Final = json.loads((files("plait.reports") / "data" / "figures.json").read_text("utf-8"))
 THEMES: Final[Mapping[str, Mapping[str, str]]] = _DATA["themes"]
@@ -266,6 +272,50 @@ def figure_files(figure: StudyFigure) -> tuple[bytes, bytes]:
     painted = paint(_titled(figure), {**THEMES["light"], "font": FILE_FONT})
     svg = _numbered_anew(vl_convert.vegalite_to_svg(painted))
     return vl_convert.svg_to_png(svg, scale=_PIXELS_PER_POINT), svg.encode("utf-8")
+
+
+#: A figure with its files, as PNG and as SVG.
+DrawnFigure = tuple[StudyFigure, tuple[bytes, bytes]]
+#: Draws for another process.
+_PROGRAM: Final = """import pickle, sys
+from plait.reports.figure import figure_files
+sys.stdout.buffer.write(pickle.dumps(list(map(figure_files, pickle.load(sys.stdin.buffer)))))"""
+#: Figures for which another process is started: it takes as long as two of them.
+_WORTH: Final = 8
+
+
+@contextmanager
+def drawing(figures: Iterable[StudyFigure]) -> Iterator[Callable[[], Iterator[DrawnFigure]]]:
+    """Begin to draw those that have a specification; yields what draws the rest, and then has all of them.
+
+    Processes draw, as vl-convert lets no thread run: each twice as many as this one, which has more to do.
+    """
+    shown = [figure for figure in figures if figure.spec is not None]
+    count = min(thread_count() - 1, len(shown) // _WORTH)
+    parts = [shown[k :: 2 * count + 1] for k in range(2 * count + 1)]
+    own, shares = parts.pop(), [parts[k] + parts[k + count] for k in range(count)]
+    with ExitStack() as stack:
+        begun = []
+        for share in shares:
+            given = stack.enter_context(TemporaryFile())
+            pickle.dump(share, given)
+            given.seek(0)
+            command = [sys.executable, "-c", _PROGRAM]
+            process = subprocess.Popen(
+                command, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
+            begun.append(stack.enter_context(process))
+            stack.callback(process.kill)
+
+        def finish() -> Iterator[DrawnFigure]:
+            yield from zip(own, map(figure_files, own), strict=True)
+            for share, process in zip(shares, begun, strict=True):
+                drawn = process.communicate()[0]
+                # What it could not do, for want of memory say, is done here.
+                contents = map(figure_files, share) if process.returncode else pickle.loads(drawn)
+                yield from zip(share, contents, strict=True)
+
+        yield finish
 
 
 def _titled(figure: StudyFigure) -> Spec:

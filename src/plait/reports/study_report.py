@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,13 +19,14 @@ from plait.formats.atomic import AtomicFile, output_errors
 from plait.reports.figure import (
     GROUP_COLOURS,
     LEAST_IN_A_POINT,
+    DrawnFigure,
     Spec,
     StudyFigure,
     absent,
     check_report_drawing,
+    drawing,
     drawn,
     drawn_with,
-    figure_files,
     gene_order,
     number_text,
     short_names,
@@ -604,33 +605,34 @@ def write_study_report(
     check_report_drawing()
     study = read_study(folder)
     page = Path(output) if output is not None else study.folder / "report.html"
-    drawn = study_figures(study)
-    with AtomicFile(page) as file, output_errors(page):
-        content = study_page(study, drawn).encode("utf-8")
+    shown = study_figures(study)
+    with drawing(shown if figures else ()) as finish, AtomicFile(page) as file, output_errors(page):
+        content = study_page(study, shown).encode("utf-8")
         file.stream.write(content)
-        written = write_figures(drawn, study.folder / "figures", progress) if figures else []
-    missing = tuple(figure.title for figure in drawn if figure.spec is None)
+        written = write_figures(shown, study.folder / "figures", finish, progress) if figures else []
+    missing = tuple(figure.title for figure in shown if figure.spec is None)
     return StudyReport(page, len(content), tuple(written), missing)
 
 
 def write_figures(
-    figures: Sequence[StudyFigure], folder: Path, progress: Callable[[str], None] | None = None
+    figures: Sequence[StudyFigure],
+    folder: Path,
+    drawn: Callable[[], Iterator[DrawnFigure]],
+    progress: Callable[[str], None] | None = None,
 ) -> list[Path]:
-    """Write figures to a folder as PNG and SVG; `progress` gets each name before it is drawn."""
+    """Write figures to a folder as PNG and SVG, as they are `drawn`; `progress` gets each name."""
+    written = []
     with output_errors(folder):
         folder.mkdir(exist_ok=True)
-    written = []
-    for figure in figures:
         # A figure of an earlier run, of which this one has none, would tell what is not so any more.
-        paths = [folder / f"{figure.name}.{kind}" for kind in ("png", "svg")]
-        if figure.spec is None:
-            with output_errors(folder):
-                for path in paths:
-                    path.unlink(missing_ok=True)
-            continue
+        for figure in figures:
+            for kind in ("png", "svg") if figure.spec is None else ():
+                (folder / f"{figure.name}.{kind}").unlink(missing_ok=True)
+    for figure, contents in drawn():
         if progress is not None:
             progress(figure.name)
-        for path, content in zip(paths, figure_files(figure), strict=True):
+        for kind, content in zip(("png", "svg"), contents, strict=True):
+            path = folder / f"{figure.name}.{kind}"
             with AtomicFile(path, durable=False) as file, output_errors(path):
                 file.stream.write(content)
             written.append(path)

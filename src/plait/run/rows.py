@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
 import pyarrow as pa
 
 from plait.devices.target import used_devices
-from plait.errors import FormatError
+from plait.errors import FormatError, check_choice
 from plait.formats.atomic import write_json
 from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
 from plait.formats.compression import read_ahead
@@ -268,10 +268,19 @@ class WrittenRows(Protocol):
         ...
 
 
+def chosen_columns(schema: pa.Schema, names: Sequence[str] | None) -> pa.Schema:
+    """Those columns of an output that are asked for, in that order; all where nothing is."""
+    if names is None:
+        return schema
+    check_choice("columns", names, schema.names)
+    return pa.schema([schema.field(name) for name in names])
+
+
 class AddedColumns:
     """The columns of an input and behind them those of a result, row for row.
 
     Input columns that have the name of a result are given another one; `renamed` maps old names to new.
+    `inputs` are the columns of the input that the rows are made of.
 
     Examples
     --------
@@ -293,10 +302,28 @@ class AddedColumns:
         kept = [field.with_name(self.renamed.get(field.name, field.name)) for field in given]
         self.schema = pa.schema([*kept, *added])
         self.result: pa.Schema | None = added
+        self.inputs: Sequence[str] = given.names
+
+    def only(self, names: Sequence[str] | None) -> Self:
+        """The same with those columns alone that are given, in that order."""
+        if names is not None:
+            self.schema = chosen_columns(self.schema, names)
+            self.inputs = [name for name in self.inputs if self.renamed.get(name, name) in names]
+            self.renamed = {name: new for name, new in self.renamed.items() if new in names}
+            if self.result is not None and not {*self.result.names} <= {*names}:
+                self.result = None
+        return self
+
+    def columns(self, first: int, block: pa.RecordBatch, result: pa.RecordBatch) -> dict[str, pa.Array]:
+        """What columns of a block can be made of, by name."""
+        given = zip(block.schema.names, block.columns, strict=True)
+        found = {self.renamed.get(name, name): column for name, column in given}
+        return found | dict(zip(result.schema.names, result.columns, strict=True))
 
     def batch(self, first: int, block: pa.RecordBatch, result: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a block with their results."""
-        return pa.record_batch([*block.columns, *result.columns], schema=self.schema)
+        """The rows of a block, whose first one is number `first`, with their results."""
+        found = self.columns(first, block, result)
+        return pa.record_batch([found[name] for name in self.schema.names], schema=self.schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -543,6 +570,7 @@ def key_of(run: RowRun[Any]) -> dict[str, object]:
         "layout": reader.layout.name,
         "inputs": [list(identity) for identity in reader.identities],
         "block_rows": reader.block_rows,
+        "columns": run.rows.schema.names,
         **run.key,
     }
 

@@ -12,17 +12,30 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plait.devices.target import Problem, Target, over_threads, resolve
+from plait.devices.target import Problem, Target, interpreted, over_threads, resolve
 from plait.errors import InvalidInput, in_range
 from plait.lang.algebras import LogSum, Probability, SaturatingMaxPlus, algebra_in_lanes, choice, extend
 from plait.lang.compile import by_type_of, kernel, shared
-from plait.lang.lanes import equal, greater, lanes_of, load, lowest_bit, mask_bits, splat, store, width_of
+from plait.lang.lanes import (
+    any_bits,
+    equal,
+    greater,
+    lanes_of,
+    load,
+    lowest_bit,
+    mask_bits,
+    select,
+    shift_in,
+    splat,
+    store,
+    width_of,
+)
 from plait.settings import thread_count
 from plait.states.models import HiddenMarkovModel
 
@@ -87,10 +100,11 @@ class Reached(NamedTuple):
     rows: Any
 
 
-class Beating(NamedTuple):
-    """Ways back of as many states as lanes, int64 (frames, sequences).
+class Noted(NamedTuple):
+    """Ways back of as many states as lanes, words of so many bits as ways (frames, sequences, 1).
 
-    Bit ``(width - 1 - r) * width + s``: the way from state r into s is better than all those before it.
+    As many bits as lanes are for each state, from the lowest: that times the first state from which the way
+    into it is the best.
     """
 
     rows: Any
@@ -133,20 +147,25 @@ def _reaching(algebra: Any, lanes: Any, model: Any, values: Any, k: Any, s: Any)
 
 
 def _keep(ways: Any, algebra: Any, lanes: Any, model: Any, values: Any, place: Any) -> Any:
-    t, k, s = place
-    found = _reaching(algebra, lanes, model, values, k, s)
-    store(lanes, ways.rows[min(t, ways.rows.shape[0] - 1)], k, s, found)
+    t, first, k, s = place
+    found = load(lanes, model.begin, 0, s) if t == 0 else _reaching(algebra, lanes, model, values, k, s)
+    store(lanes, ways.rows[min(t - first, ways.rows.shape[0] - 1)], k, s, found)
     return found
 
 
 def _note(ways: Any, algebra: Any, lanes: Any, model: Any, values: Any, place: Any) -> Any:
-    t, k, _ = place
-    alg, found, bits = _in_lanes(algebra, lanes), splat(lanes, algebra.zero), 0
-    for r in range(width_of(lanes)):
+    t, first, k, _ = place
+    if t == 0:
+        return load(lanes, model.begin, 0, 0)
+    alg, fields, way = _in_lanes(algebra, lanes), splat(lanes, 0), splat(lanes, 0)
+    for _ in range(width_of(lanes) - 1):
+        fields = shift_in(fields + splat(lanes, width_of(lanes)), 0)
+    found = extend(alg, splat(lanes, values[k, 0]), load(lanes, model.matrix, 0, 0))
+    for r in range(1, width_of(lanes)):
         step = extend(alg, splat(lanes, values[k, r]), load(lanes, model.matrix, r, 0))
-        bits |= mask_bits(greater(step, found)) << (width_of(lanes) - 1 - r) * width_of(lanes)
+        way = select(greater(step, found), splat(lanes, r * width_of(lanes)), way)
         found = choice(alg, found, step)
-    ways.rows[t, k] = bits
+    ways.rows[t - first, k, 0] = any_bits(way << fields)
     return found
 
 
@@ -161,16 +180,14 @@ def _equal_way(ways: Any, algebra: Any, lanes: Any, model: Any, row: Any, place:
     return r - lanes.width + lowest_bit(found)
 
 
-def _last_better(ways: Any, algebra: Any, lanes: Any, model: Any, row: Any, place: Any) -> Any:
+def _noted(ways: Any, algebra: Any, lanes: Any, model: Any, row: Any, place: Any) -> Any:
     t, k, s = place
-    column = 0
-    for r in range(width_of(lanes)):
-        column |= 1 << r * width_of(lanes)
-    return width_of(lanes) - 1 - lowest_bit(ways.rows[t + 1, k] >> s & column) // width_of(lanes)
+    wide = width_of(lanes)
+    return (np.int64(ways.rows[t + 1, k, 0]) >> s * wide & wide * (wide - 1)) // wide
 
 
-_reached: Final[Any] = by_type_of({Reached: _keep, Beating: _note})
-_came_from: Final[Any] = by_type_of({Reached: _equal_way, Beating: _last_better})
+_reached: Final[Any] = by_type_of({Reached: _keep, Noted: _note})
+_came_from: Final[Any] = by_type_of({Reached: _equal_way, Noted: _noted})
 
 
 @kernel
@@ -189,8 +206,7 @@ def sweep_states(
 
     `block`: the first frame, and the end. `values` (2, sequences, states): row ``n % 2`` has those after n
     frames, in the end the last ones of each sequence. `ways` are kept of what reaches states before the
-    weights of their frame; those of the first frame of all are not set. `scales` (sequences, frames): what
-    probabilities were divided by.
+    weights of their frame. `scales` (sequences, frames): what probabilities were divided by.
     """
     alg, first = _in_lanes(algebra, lanes), block[0]
     for t in range(first, block[1]):
@@ -198,9 +214,7 @@ def sweep_states(
         for s in range(0, values.shape[2], width_of(lanes)):
             for k in range(codes.shape[0]):
                 if t < counts[k]:
-                    found = load(lanes, model.begin, 0, s)
-                    if t > 0:
-                        found = _reached(ways, algebra, lanes, model, before, (t - first, k, s))
+                    found = _reached(ways, algebra, lanes, model, before, (t, first, k, s))
                     found = extend(alg, found, load(lanes, model.table, codes[k, t], s))
                     store(lanes, after, k, s, found)
         for k in range(codes.shape[0]):
@@ -208,7 +222,11 @@ def sweep_states(
                 _scaled(algebra, after, scales, k, t)
 
 
-@kernel
+#: The same, called by other kernels.
+sweep_frames = shared(interpreted(sweep_states))
+
+
+@shared
 def trace_states(
     lanes: Any, algebra: Any, model: _Tables, codes: Any, counts: Any, block: Any, ways: Any, path: Any
 ) -> None:
@@ -219,9 +237,54 @@ def trace_states(
     for k in range(path.shape[0]):
         last = min(block[1], counts[k] - 1)
         s = int(path[k, last])
-        for t in range(last - 1, block[0] - 1 if s >= 0 else last - 1, -1):
-            s = _came_from(ways, algebra, lanes, model, codes[k, t], (t - block[0], k, s))
+        for t in range(last - 1, block[0] - 1, -1):
+            if s >= 0:
+                s = _came_from(ways, algebra, lanes, model, codes[k, t], (t - block[0], k, s))
             path[k, t] = s
+
+
+@shared
+def best_state(values: Any) -> Any:
+    """The best of the last values, and the first state that has it; -1 if there is none."""
+    score, state = -math.inf, -1
+    for s in range(values.size):
+        if values[s] > score:
+            score, state = values[s], s
+    return score, state
+
+
+@shared
+def _copy(rows: Any, copies: Any) -> None:
+    for n in range(rows.shape[0]):
+        for k in range(rows.shape[1]):
+            for s in range(rows.shape[2]):
+                copies[n, k, s] = rows[n, k, s]
+
+
+@kernel
+def decode_states(
+    lanes: Any, algebra: Any, model: _Tables, codes: Any, counts: Any, values: Any, ways: Any
+) -> None:
+    """Best paths of sequences side by side, as for `sweep_states`, in the place of their codes.
+
+    `values` (blocks + 1, 2, sequences, states): what blocks of frames begin with, as many frames as `ways`
+    has rows, but one; in the end the scores are at ``values[0, 0, :, 0]``. All blocks but the last are swept
+    again, from the last to the first, for their ways.
+    """
+    blocks, size, longest = values.shape[0] - 1, ways.rows.shape[0] - 1, codes.shape[1]
+    for n in range(2 * blocks - 1):
+        b = min(n, 2 * (blocks - 1) - n)
+        block = b * size, min((b + 1) * size, longest)
+        if n >= blocks:
+            _copy(ways.rows[:1], ways.rows[size:])
+        _copy(values[b], values[b + 1])
+        sweep_frames(lanes, algebra, model, codes, counts, block, values[b + 1], ways, values[0, 0])
+        for k in range(counts.size if n >= blocks - 1 else 0):
+            if block[0] < counts[k] <= block[1]:
+                best = best_state(values[b + 1, counts[k] & 1, k])
+                values[0, 0, k, 0], codes[k, counts[k] - 1] = best
+        if n >= blocks - 1:
+            trace_states(lanes, algebra, model, codes, counts, block, ways, codes)
 
 
 def laid_out(
@@ -236,6 +299,8 @@ def laid_out(
     count = wide if wide == lanes.width else states + states % 2
 
     def padded(rows: NDArray[Any], count: int) -> NDArray[Any]:
+        if rows.shape == (count, wide):
+            return rows.copy()
         found = np.full((count, wide), algebra.zero)
         found[: len(rows), :states] = rows
         return found
@@ -255,8 +320,7 @@ def _swept(
     lanes, model = laid_out(algebra, start, transitions, rows)
     frames, states = rows.shape[:2]
     values, reached = (np.empty((n, 1, model.table.shape[1])) for n in (2, frames if kept else 1))
-    reached[:1], scales = model.begin[0], np.ones((1, frames))
-    codes, counts = np.arange(frames, dtype=np.int32)[None], np.array([frames])
+    codes, counts, scales = np.arange(frames, dtype=np.int32)[None], np.array([frames]), np.ones((1, frames))
     sweep_states(lanes, algebra, model, codes, counts, (0, frames), values, Reached(reached), scales)
     return reached[:, 0, :states], values[frames & 1, 0, :states], scales[0]
 
@@ -291,17 +355,22 @@ def decode(model: HiddenMarkovModel, observations: ArrayLike) -> Decoded:
     return decode_each(model, [observations], device="cpu", threads=1)[0]
 
 
+@lru_cache(8)
+def _kept(model: HiddenMarkovModel, algebra: Any) -> tuple[Any, _Tables]:
+    return laid_out(algebra, *(model.logs if algebra is _BEST else model.probabilities))
+
+
 class SequenceBatch(NamedTuple):
     """Sequences of `owner` as they were `given`.
 
     `model`: start, transitions and `table` (rows, states), in the numbers of `algebra`; `rows` of the table
-    by frame, int64, of each sequence; `logs` of what its probabilities were divided by.
+    by frame, int32, of each sequence; `logs` of what its probabilities were divided by.
     """
 
     owner: HiddenMarkovModel
     given: Sequence[ArrayLike]
     model: tuple[_Floats, _Floats, _Floats]
-    rows: Sequence[NDArray[np.int64]]
+    rows: Sequence[NDArray[np.int32]]
     logs: Sequence[float]
     algebra: Any
 
@@ -318,9 +387,16 @@ class SequenceBatch(NamedTuple):
             first = last
         return found
 
+    def laid_out(self) -> tuple[Any, _Tables]:
+        """Lanes and the model in them, which is kept where all sequences are of symbols."""
+        own = self.model[2].shape[0] == self.owner.probabilities[2].shape[0]
+        return _kept(self.owner, self.algebra) if own else laid_out(self.algebra, *self.model)
+
     def codes(self, own: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Rows of some sequences one below the other, int32, and their numbers of frames."""
+        """Rows of some sequences one below the other, and their numbers of frames."""
         counts = np.array([len(self.rows[k]) for k in own])
+        if own.size == 1:
+            return self.rows[own[0]][None], counts
         codes = np.zeros((own.size, counts.max()), np.int32)
         for lane, k in enumerate(own):
             codes[lane, : counts[lane]] = self.rows[k]
@@ -338,44 +414,27 @@ class SequenceBatch(NamedTuple):
             logs[k] = np.logaddexp.reduce(after)
 
 
-def _decode_groups(sweep: Any, trace: Any, batch: SequenceBatch, target: Target) -> list[Decoded]:
-    lanes, model = laid_out(batch.algebra, *batch.model)
-    alone, wide = model.begin.shape[1] == lanes.width, model.begin.shape[1]
+def _decode_groups(run: Any, batch: SequenceBatch, target: Target) -> list[Decoded]:
+    lanes, model = batch.laid_out()
+    wide = model.begin.shape[1]
+    # What finds the ways back from a frame of one sequence.
+    each, kind = (1, np.uint16 if wide == 4 else np.int64) if wide == lanes.width else (wide, np.float64)
     found = [Decoded(0.0, np.empty(0, np.int32))] * len(batch.rows)
-    spare = [np.empty(0)] * target.threads
+    spare: list[NDArray[Any]] = [np.empty(0, kind)] * target.threads
 
     def one(own: NDArray[np.int64]) -> None:
         codes, counts = batch.codes(own)
-        frames, each = codes.shape[1], own.size * (1 if alone else wide)
-        path, values, begun = np.full(codes.shape, -1, np.int32), np.empty((2, own.size, wide)), []
-        # Blocks of frames: what all but the last begin with is kept, and they are swept again for their ways.
-        size = min(max(_HELD // (8 * each), 1), frames)
-        blocks = [(first, min(first + size, frames)) for first in range(0, frames, size)]
+        frames = codes.shape[1]
+        size = min(max(_HELD // (8 * own.size * each), 1), frames)
+        values = np.empty((-(-frames // size) + 1, 2, own.size, wide))
         # Memory is used again: new pages take as long as what is written to them.
-        held, room = spare.pop(), (size + 1) * each
-        held = held if held.size >= room else np.empty(room)
-        rows: Any = held[:room].reshape(size + 1, own.size, -1)
-        ways: Any = Beating(rows[:, :, 0].view(np.int64)) if alone else Reached(rows)
-
-        def swept(block: tuple[int, int], values: _Floats) -> None:
-            if not alone:
-                rows[0] = model.begin[0]
-            sweep(lanes, batch.algebra, model, codes, counts, block, values, ways, np.empty((1, 1)))
-
-        for block in blocks:
-            begun.append(values.copy())
-            swept(block, values)
-        last = values[counts & 1, np.arange(own.size)]
-        scores = last.max(axis=1)
-        path[np.arange(own.size), counts - 1] = np.where(scores > -math.inf, last.argmax(axis=1), -1)
-        for block, values in zip(reversed(blocks), reversed(begun), strict=True):
-            if block != blocks[-1]:
-                behind = ways.rows[0].copy()
-                swept(block, values)
-                ways.rows[size] = behind
-            trace(lanes, batch.algebra, model, codes, counts, block, ways, path)
+        held, room = spare.pop(), (size + 1) * own.size * each
+        held = held if held.size >= room else np.empty(room, kind)
+        rows = held[:room].reshape(size + 1, own.size, each)
+        ways: Any = Reached(rows) if kind == np.float64 else Noted(rows)
+        run(lanes, batch.algebra, model, codes, counts, values, ways)
         spare.append(held)
-        for k, score, line, count in zip(own, scores.tolist(), path, counts, strict=True):
+        for k, score, line, count in zip(own, values[0, 0, :, 0].tolist(), codes, counts, strict=True):
             found[k] = Decoded(score, line[:count])
 
     over_threads(target.threads, batch.groups(_TOGETHER), one)
@@ -383,13 +442,12 @@ def _decode_groups(sweep: Any, trace: Any, batch: SequenceBatch, target: Target)
 
 
 def _sum_groups(sweep: Any, batch: SequenceBatch, target: Target) -> _Floats:
-    lanes, model = laid_out(batch.algebra, *batch.model)
+    lanes, model = batch.laid_out()
     logs = np.array(batch.logs, np.float64)
 
     def one(own: NDArray[np.int64]) -> None:
         codes, counts = batch.codes(own)
         values, scales = np.empty((3, own.size, model.begin.shape[1])), np.empty(codes.shape)
-        values[2:] = model.begin[0]
         frames = 0, codes.shape[1]
         sweep(lanes, batch.algebra, model, codes, counts, frames, values[:2], Reached(values[2:]), scales)
         batch.add_logs(logs, own, counts, scales)
@@ -409,7 +467,7 @@ def _problem(name: str, run: Any, *kernels: Any, cuda: str) -> Problem[SequenceB
     return Problem.of(name, run, *kernels, cuda=f"plait.states.gpu_states:{cuda}", worth=worth)
 
 
-_PATHS = _problem("best paths of sequences", _decode_groups, sweep_states, trace_states, cuda="decode_batch")
+_PATHS = _problem("best paths of sequences", _decode_groups, decode_states, cuda="decode_batch")
 _LIKELIHOODS = _problem("likelihoods of sequences", _sum_groups, sweep_states, cuda="likelihood_batch")
 
 
@@ -483,7 +541,7 @@ def _batch(model: HiddenMarkovModel, sequences: Sequence[ArrayLike], algebra: An
             logs.append(0.0)
             continue
         own, log = (model.log_weights(one), 0.0) if algebra is _BEST else _probabilities(model, one)
-        rows.append(np.arange(first, first + len(own)))
+        rows.append(np.arange(first, first + len(own), dtype=np.int32))
         parts.append(own)
         logs.append(log)
         first += len(own)
@@ -523,14 +581,14 @@ def likelihood(model: HiddenMarkovModel, observations: ArrayLike) -> float:
 
 
 class _Expected(NamedTuple):
-    """Posteriors (frames, states), expected transitions (states, states), and the log-likelihood."""
+    """Posteriors (frames, states), expected transitions (states, states) if `counted`, the log-likelihood."""
 
     posterior: _Floats
     transitions: _Floats
     log_likelihood: float
 
 
-def _expected(model: HiddenMarkovModel, observations: ArrayLike) -> _Expected:
+def _expected(model: HiddenMarkovModel, observations: ArrayLike, *, counted: bool = True) -> _Expected:
     scaled, log = _probabilities(model, observations)
     forward, _, scales = _swept(_SUM, model.start, model.transitions, scaled, kept=True)
     if not scales.all():
@@ -538,16 +596,19 @@ def _expected(model: HiddenMarkovModel, observations: ArrayLike) -> _Expected:
     ones = np.ones_like(model.start)
     behind = _swept(_SUM, ones, model.transitions.T, scaled[::-1], kept=True)[0][::-1]
     ahead = forward * scaled
-    ahead /= ahead.sum(axis=1, keepdims=True)
+    ahead /= scales[:, None]
     both = ahead * behind
     totals = both.sum(axis=1, keepdims=True)
     if not totals.all():
         return _expected_of_logarithms(model, model.log_weights(observations))
-    after = behind[1:] * scaled[1:]
-    after /= after.sum(axis=1, keepdims=True)
-    # What reaches a frame from behind was made of these very values.
-    transitions = model.transitions * ((ahead[:-1] / totals[:-1]).T @ after)
-    return _Expected(both / totals, transitions, log + float(np.log(scales).sum()))
+    transitions = model.transitions
+    if counted:
+        after = behind[1:] * scaled[1:]
+        after /= after.sum(axis=1, keepdims=True)
+        # What reaches a frame from behind was made of these very values.
+        transitions = transitions * ((ahead[:-1] / totals[:-1]).T @ after)
+    both /= totals
+    return _Expected(both, transitions, log + float(np.log(scales).sum()))
 
 
 def _expected_of_logarithms(model: HiddenMarkovModel, weights: _Floats) -> _Expected:
@@ -584,7 +645,7 @@ def posterior(model: HiddenMarkovModel, observations: ArrayLike) -> _Floats:
         If an observation is not what it should be.
     """
     frames = len(observations) if isinstance(observations, str) else len(np.asarray(observations))
-    return _expected(model, observations).posterior if frames else np.empty((0, len(model.states)))
+    return _expected(model, observations, counted=False).posterior if frames else np.empty((0, len(model.states)))
 
 
 def paths(model: HiddenMarkovModel, observations: ArrayLike) -> int:
@@ -713,7 +774,7 @@ def fit(
 
 
 def _updated(
-    model: HiddenMarkovModel, found: Sequence[_Expected], coded: Sequence[NDArray[np.int64] | None]
+    model: HiddenMarkovModel, found: Sequence[_Expected], coded: Sequence[NDArray[np.int32] | None]
 ) -> HiddenMarkovModel:
     emissions = model.emissions
     if emissions is not None and any(codes is not None for codes in coded):

@@ -14,11 +14,19 @@ from numpy.typing import NDArray
 from plait.devices.cuda import cuda, cuda_kernel
 from plait.devices.cuda_devices import POOL
 from plait.devices.cuda_target import CudaTarget
-from plait.devices.target import interpreted, over_threads
+from plait.devices.target import over_threads
 from plait.lang.algebras import Probability, SaturatingMaxPlus
 from plait.lang.compile import shared, types
 from plait.lang.lanes import lanes_of
-from plait.states.decoding import Decoded, Reached, SequenceBatch, laid_out, sweep_states, trace_states
+from plait.states.decoding import (
+    Decoded,
+    Reached,
+    SequenceBatch,
+    best_state,
+    laid_out,
+    sweep_frames,
+    trace_states,
+)
 from plait.states.graphs import Graph, GraphBatch, Path
 
 _ONE: Final = lanes_of(1)
@@ -26,10 +34,6 @@ _ONE: Final = lanes_of(1)
 _THREADS, _BLOCK = 64, 512
 #: Sequences of a launch, and bytes of what reaches their states.
 _SEQUENCES, _BYTES = 1 << 16, 1 << 33
-
-
-#: What one sequence is swept and traced by, here as on the CPU.
-_sweep, _trace_back = shared(interpreted(sweep_states)), shared(interpreted(trace_states))
 
 
 def _examples() -> list[tuple[Any, ...]]:
@@ -52,19 +56,12 @@ def sweep_each(alg: Any, model: Any, codes: Any, counts: Any, memory: Any) -> No
         return
     end, count = own + 1, counts[own]
     ways, block = Reached(reached[:, own:end]), (np.int64(0), count)
-    for s in range(model.begin.shape[1]):
-        reached[0, own, s] = model.begin[0, s]
     given = codes[own:end], counts[own:end]
-    _sweep(_ONE, alg, model, *given, block, values[:, own:end], ways, scales[own:end])
+    sweep_frames(_ONE, alg, model, *given, block, values[:, own:end], ways, scales[own:end])
     if reached.shape[0] > 1:
-        score, last = -math.inf, -1
-        for s in range(model.begin.shape[1]):
-            if values[count & 1, own, s] > score:
-                score, last = values[count & 1, own, s], s
-        scales[own, 0] = score
-        for t in range(count):
-            path[own, t] = last
-        _trace_back(_ONE, alg, model, *given, block, ways, path[own:end])
+        scores = scales[own]
+        scores[0], path[own, count - 1] = best_state(values[count & 1, own])
+        trace_states(_ONE, alg, model, *given, block, ways, path[own:end])
 
 
 def _swept(batch: SequenceBatch, target: CudaTarget, traced: bool, take: Any) -> None:

@@ -177,7 +177,7 @@ class HiddenMarkovModel:
             )
         return self.logs[2][self.codes(given)]
 
-    def codes(self, observations: ArrayLike) -> NDArray[np.int64]:
+    def codes(self, observations: ArrayLike) -> NDArray[np.int32]:
         """Numbers of symbols.
 
         Parameters
@@ -188,7 +188,7 @@ class HiddenMarkovModel:
         Returns
         -------
         numpy.ndarray
-            int64 (frames,).
+            int32 (frames,).
 
         Raises
         ------
@@ -203,11 +203,12 @@ class HiddenMarkovModel:
         else:
             place = {name: k for k, name in enumerate(self.symbols)}
             codes = np.array([place.get(str(name), -1) for name in given], np.int64)
-        if codes.min(initial=0) < 0 or codes.max(initial=0) >= len(self.symbols):
-            at = int(((codes < 0) | (codes >= len(self.symbols))).argmax())
+        # Negative numbers are large ones without a sign.
+        if codes.size and codes.view(np.uint64).max() >= len(self.symbols):
+            at = int((codes.view(np.uint64) >= len(self.symbols)).argmax())
             expected = f"one of {', '.join(self.symbols[:20])}"
             raise InvalidInput("observations", found=f"{given[at]!s}, symbol {at + 1}", expected=expected)
-        return codes
+        return codes.astype(np.int32)
 
 
 def _given(observations: ArrayLike) -> NDArray[Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,8 @@ REQUIRED: Final = pa.schema(
     + [(name, pa.bool_()) for name in _FLAGS]
     + [(name, pa.string()) for name in OF_READS]
 )
+#: Of which columns others are made.
+_MADE_OF: Final = {"locus": "j_call", "junction_aa": "junction", "productive": "junction"}
 LOCI: Final = ("TRA", "TRB", "TRG", "TRD", "IGH", "IGK", "IGL")
 #: Masks of letters; in models, U is none of them.
 _MASKS: Final = np.where(np.isin(np.arange(256), (ord("U"), ord("u"))), np.uint8(0), IUPAC_MASK)
@@ -148,10 +151,19 @@ class RearrangementRows(AddedColumns):
         self._lacking = lacking(self.schema)
         self.schema = pa.schema([*self.schema, *self._lacking])
 
-    def batch(self, first: int, block: pa.RecordBatch, result: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a block with their results; row number `first`, from 0, is the first one."""
-        columns: list[Any] = [*block.columns, *result.columns, *completed(block, self._lacking, first)]
-        return pa.record_batch(columns, schema=self.schema)
+    def only(self, names: Sequence[str] | None) -> Self:
+        """The same with those columns alone that are given, in that order."""
+        super().only(names)
+        if names is not None:
+            self._lacking = pa.schema([field for field in self._lacking if field.name in names])
+            sources = {_MADE_OF[name] for name in self._lacking.names if name in _MADE_OF}
+            self.inputs = [*self.inputs, *sources.difference(self.inputs)]
+        return self
+
+    def columns(self, first: int, block: pa.RecordBatch, result: pa.RecordBatch) -> dict[str, pa.Array]:
+        """What columns of a block can be made of, by name."""
+        made = completed(block, self._lacking, first)
+        return super().columns(first, block, result) | dict(zip(self._lacking.names, made, strict=True))
 
 
 def translations(column: pa.Array) -> pa.Array:

@@ -139,7 +139,7 @@ class CallResolver:
 
         A found one has reason ``""`` and one or more alleles, or a reason and no allele.
         """
-        encoded = pc.dictionary_encode(calls, null_encoding="encode")
+        encoded = calls if pa.types.is_dictionary(calls.type) else looked_up(calls)
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         return codes, [self._look_up(text) for text in encoded.dictionary.to_pylist()]
 
@@ -163,6 +163,11 @@ class CallResolver:
         if any(self._germline.alleles(self._segment)[index].anchor is None for index in alleles):
             return f"no_{name}_anchor", ()
         return "", alleles
+
+
+def looked_up(calls: pa.Array) -> pa.Array:
+    """Calls as places in a dictionary, in which nulls stand, too."""
+    return pc.dictionary_encode(calls, null_encoding="encode")
 
 
 #: A junction holds at least the two conserved codons.
@@ -282,26 +287,30 @@ def make_items(
     j_codes, j_found = j.resolve(j_call)
     for codes, found in ((v_codes, v_found), (j_codes, j_found)):
         reasons = np.array([STATUSES.index(reason) if reason else 0 for reason, _ in found], np.uint8)
-        undecided = status == 0
-        status[undecided] = reasons[codes[undecided]]
+        if reasons.any():
+            undecided = status == 0
+            status[undecided] = reasons[codes[undecided]]
     bad = status != 0
-    v_count = np.array([len(alleles) for _, alleles in v_found], np.int64)[v_codes]
-    j_count = np.array([len(alleles) for _, alleles in j_found], np.int64)[j_codes]
-    pairs = np.where(bad, 1, v_count * j_count)
-    first = np.cumsum(pairs) - pairs
     # Mostly each row is one item.
     row: Any = slice(None)
+    first = np.arange(status.size)
     v_rank = j_rank = np.zeros(1, np.int64)
-    if pairs.max(initial=1) > 1:
+    if any(len(alleles) > 1 for found in (v_found, j_found) for _, alleles in found):
+        v_count = np.array([len(alleles) for _, alleles in v_found], np.int64)[v_codes]
+        j_count = np.array([len(alleles) for _, alleles in j_found], np.int64)[j_codes]
+        pairs = np.where(bad, 1, v_count * j_count)
+        first = np.cumsum(pairs) - pairs
         row = np.repeat(np.arange(status.size), pairs)
         v_rank, j_rank = np.divmod(np.arange(row.size) - first[row], np.maximum(j_count[row], 1))
     texts = Junctions(
         symbols=encoded.symbols,
         start=encoded.start[row],
-        length=np.where(bad[row], 0, encoded.length[row]),
-        v=np.where(bad[row], 0, _nth(v_found, v_codes[row], v_rank)),
-        j=np.where(bad[row], 0, _nth(j_found, j_codes[row], j_rank)),
+        length=encoded.length[row],
+        v=_nth(v_found, v_codes[row], v_rank),
+        j=_nth(j_found, j_codes[row], j_rank),
     )
+    none = np.flatnonzero(bad[row])
+    texts.length[none] = texts.v[none] = texts.j[none] = 0
     return Items(texts, first, status)
 
 
@@ -313,7 +322,7 @@ def _nth(
     table = np.zeros((max(len(found), 1), max(width, 1)), np.int64)
     for row, (_, alleles) in zip(table, found, strict=False):
         row[: len(alleles)] = alleles
-    return table[codes, np.minimum(rank, table.shape[1] - 1)]
+    return table[codes, np.minimum(rank, width - 1)] if width > 1 else table[:, 0][codes]
 
 
 #: Statuses that blame a call, and the segment of the call.

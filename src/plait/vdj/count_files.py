@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import product
 from operator import attrgetter
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from plait.errors import InvalidInput
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.rearrangements import MOST_BYTES, open_rearrangements
+from plait.formats.sheets import SampleSheet
 from plait.formats.tables import ONE_FILE, PartSettings
 from plait.run.executor import Executor, LocalExecutor, Progress
 from plait.run.rows import (
@@ -26,6 +27,7 @@ from plait.run.rows import (
     FinishedRun,
     RowRun,
     RowWork,
+    WorkedBlock,
     asked_where_done,
     rows_per_block,
     run_rows,
@@ -44,11 +46,13 @@ from plait.vdj.calls import (
     explained,
     first_gene,
     foreign_sentences,
+    looked_up,
     those,
 )
-from plait.vdj.counting import PathCounter, ResultColumns
+from plait.vdj.counting import TOTALLED, PathCounter, PathCounts, PathTotals, ResultColumns
 from plait.vdj.germline import GermlineSet
 
+_OVERFLOW = STATUSES.index("count_overflow")
 #: A gene with this share of zero counts or more, over at least `_FEWEST` rows, is reported.
 _SUSPICIOUS = 0.5
 _FEWEST = 20
@@ -212,12 +216,25 @@ class BlockCounter(RowWork[CountSummary]):
 
     counter: PathCounter
     identity: IdentityLimit = ANY_IDENTITY
+    #: Those of the result columns that are made.
+    names: tuple[str, ...] | None = None
+
+    def __call__(self, rows: pa.RecordBatch) -> WorkedBlock[CountSummary]:
+        """Work on a block, whose calls are looked up once."""
+        junction, v, j, *others = rows.columns
+        columns = [junction, looked_up(v), looked_up(j), *others]
+        return super().__call__(pa.record_batch(columns, rows.schema.names))
 
     def result(self, columns: list[pa.Array]) -> tuple[pa.RecordBatch, str | None]:
         """Their counts."""
-        counts = self.counter.count(*columns[:3])
+        counts: PathCounts | PathTotals | None = None
+        if self.counter.totals_are_enough and {*self.columns.schema.names} <= TOTALLED:
+            counts = self.counter.totals(*columns[:3])
+        # A total of one model that does not fit leaves those of the others.
+        if counts is None or _OVERFLOW in counts.status:
+            counts = self.counter.count(*columns[:3])
         self.identity.mark(counts.status, columns)
-        return self.counter.columns.batch(counts), counts.provenance.device
+        return self.columns.batch(counts), counts.provenance.device
 
     def summary(self, columns: list[pa.Array], result: pa.RecordBatch) -> CountSummary:
         """Statuses, zeros by gene, and what explains zeros."""
@@ -248,6 +265,12 @@ class BlockCounter(RowWork[CountSummary]):
     def facts(self, summary: CountSummary) -> dict[str, Any]:
         """The totals, and what is to be said of the table as a whole."""
         return {**summary.as_dict(), "remarks": summary.remarks(self.counter.germline)}
+
+    @cached_property
+    def columns(self) -> ResultColumns:
+        """The result columns."""
+        columns = self.counter.columns
+        return columns if self.names is None else columns.only(self.names)
 
     @cached_property
     def _causes(self) -> CauseFinder:
@@ -315,27 +338,23 @@ class LongRows(AddedColumns):
         self.result = None
         self._columns = columns
 
-    def batch(self, first: int, block: pa.RecordBatch, result: pa.RecordBatch) -> pa.RecordBatch:
+    def columns(self, first: int, block: pa.RecordBatch, result: pa.RecordBatch) -> dict[str, pa.Array]:
         """The tidy rows of a block, whose first row is number `first`."""
-        return long_batch(block, result, self._columns, self.schema, first)
+        row, found = _long_rows(result, self._columns)
+        tidy = pa.record_batch({"record": pa.array(row + first, pa.int64()), **found})
+        given = {name: block[name].take(pa.array(row)) for name in self.inputs}
+        return super().columns(first, pa.record_batch(given), tidy)
 
 
-def long_batch(
-    block: pa.RecordBatch,
-    result: pa.RecordBatch,
-    columns: ResultColumns,
-    schema: pa.Schema,
-    first_record: int,
-) -> pa.RecordBatch:
-    """Tidy rows of a block, whose first row is number `first_record`.
-
-    `schema` has the columns of `block`, then those of `long_schema`; `result` is of the same rows.
-    """
+def _long_rows(
+    result: pa.RecordBatch, columns: ResultColumns
+) -> tuple[NDArray[np.int64], dict[str, pa.Array]]:
+    """What row each tidy row is of, and the columns of `long_schema` behind its number."""
     number = columns.schema.field("path_count").type
     sources: list[pa.Array] = []
     items: list[dict[str, Any]] = []
     places, zero_places, offset = [], [], 0
-    n = block.num_rows
+    n = result.num_rows
     labels = _labels(columns)
     wanted = [(name, _ZERO_D.get(name), labels[name]) for name in _counted(columns)]
     if not any(name.startswith("path_count_no_d") for name, _, _ in wanted):
@@ -364,16 +383,13 @@ def long_batch(
     zero_value = np.concatenate([*zero_places, filler], axis=1)[row, item]
     items.append({})
     found_columns: dict[str, pa.Array] = {
-        "record": pa.array(row + first_record, pa.int64()),
         "status": result["status"].take(pa.array(row)),
         "path_count": pool.take(pa.array(value)),
         "path_count_zero_d": pool.take(pa.array(zero_value)),
     }
     for axis, kind in _AXIS_COLUMNS.items():
         found_columns[axis] = pa.array([i.get(axis) for i in items], kind).take(pa.array(item))
-    inputs = [column.take(pa.array(row)) for column in block.columns]
-    results = [found_columns[name] for name in schema.names[block.num_columns :]]
-    return pa.record_batch([*inputs, *results], schema=schema)
+    return row, found_columns
 
 
 def _flat(column: pa.Array) -> pa.Array:
@@ -422,6 +438,7 @@ def count_files(
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
     parts: PartSettings = ONE_FILE,
+    columns: Sequence[str] | None = None,
 ) -> FinishedRun[CountSummary]:
     """Count the paths of all rows of files and write one table.
 
@@ -431,7 +448,8 @@ def count_files(
     Parameters
     ----------
     inputs
-        AIRR Rearrangement tables (TSV, plain or compressed, or Parquet), or of another `layout`.
+        AIRR Rearrangement tables (TSV, plain or compressed, or Parquet), or of another `layout`. With a sheet
+        (`plait.formats.sheets.SampleSheet`) a file without a subject has its own name as subject_id.
     output
         The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``; or a folder of parts, whose name ends
         in a slash.
@@ -454,6 +472,10 @@ def count_files(
         Called after every block or part.
     parts
         How a folder of parts is cut.
+    columns
+        The columns to write, in this order, of those of the inputs and of the result; all by default. What
+        is left out is not read and, where that is separate work, not made. With a sweep there is
+        ``path_count_sweep`` besides: totals under every model.
 
     Raises
     ------
@@ -466,32 +488,37 @@ def count_files(
         raise InvalidInput("inputs", found="no file", expected="at least one file")
     executor = executor or LocalExecutor(threads)
     plan = plan_on(executor, counter)
-    columns, provenance = counter.columns, plan.provenance.as_dict()
+    provenance = plan.provenance.as_dict()
     slow, most = _pace(plan, executor)
-    size = MOST_BYTES // (items_per_row(columns) if long else 1)
-    # What the lists of each column run over, for readers of the table.
-    axes = {
-        name: [{"axis": axis, "values": values} for axis, values in found]
-        for name, found in columns.axes.items()
-    }
-    with open_rearrangements(inputs, layout=layout, block_rows=_FEWEST_ROWS, block_bytes=size) as reader:
-        # A second per row is not rare: progress, resuming and threads need small blocks.
-        if not slow:
-            times = _TIMES_ON_GPU if plan.on_gpu else 1
-            row_bytes = _row_bytes(columns, counter.overflow, long, reader.sampled_row_bytes())
-            reader.block_rows = rows_per_block(row_bytes // times, _FEWEST_ROWS, times * _MOST_ROWS)
+    size = MOST_BYTES // (items_per_row(counter.columns) if long else 1)
+    # Of the files of a sheet, each is of one subject.
+    named = "subject_id" if isinstance(inputs, SampleSheet) else None
+    with open_rearrangements(
+        inputs, layout=layout, block_rows=_FEWEST_ROWS, block_bytes=size, named=named
+    ) as reader:
         worked = [reader.roles[role] for role in COUNTED_ROLES]
         identity = IdentityLimit.of(min_v_identity, counter.germline.locus, worked, reader.schema.names)
         provenance["parameters"] |= identity.parameters
+        work, rows = _plan_rows(BlockCounter(counter, identity), reader.schema, columns, long)
+        if columns is not None:
+            reader.read_only({*worked, *rows.inputs})
+        # A second per row is not rare: progress, resuming and threads need small blocks.
+        if not slow:
+            times = _TIMES_ON_GPU if plan.on_gpu else 1
+            row_bytes = _row_bytes(work.columns, counter.overflow, long, reader.sampled_row_bytes())
+            reader.block_rows = rows_per_block(row_bytes // times, _FEWEST_ROWS, times * _MOST_ROWS)
+        # What the lists of each column run over, for readers of the table.
+        axes = {
+            name: [{"axis": axis, "values": values} for axis, values in found]
+            for name, found in work.columns.axes.items()
+        }
         run = RowRun(
             reader=reader,
             inputs=inputs,
             columns=worked,
-            work=BlockCounter(counter, identity),
+            work=work,
             provenance=provenance,
-            rows=LongRows(reader.schema, columns)
-            if long
-            else RearrangementRows(reader.schema, columns.schema),
+            rows=rows,
             summary=CountSummary(),
             output=output,
             parts=parts,
@@ -499,6 +526,22 @@ def count_files(
             metadata={"list_axes": axes, "layout": reader.layout.name},
         )
         return run_rows(run, executor, resume=resume, progress=progress)
+
+
+def _plan_rows(
+    work: BlockCounter, given: pa.Schema, columns: Sequence[str] | None, long: bool
+) -> tuple[BlockCounter, AddedColumns]:
+    """The work, of whose columns those are made that are asked for, and the rows that are written."""
+    made = work.counter.columns
+    if long:
+        return work, LongRows(given, made).only(columns)
+    if columns is None:
+        return work, RearrangementRows(given, made.schema)
+    rows = RearrangementRows(given, made.offered).only(columns)
+    # The summary is made from statuses and counts.
+    work = replace(work, names=("status", "path_count", *columns))
+    rows.result = work.columns.schema if {*work.columns.schema.names} <= {*columns} else None
+    return work, rows
 
 
 def _pace(plan: CountPlan, executor: Executor) -> tuple[bool, int]:

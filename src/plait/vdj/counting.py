@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, partial
@@ -101,7 +102,8 @@ class PathCounts(Tabular):
         ok = status == 0
         columns = {"status": _status_texts(status)} | {k: _numbers(v, ok) for k, v in counts.items()}
         regions = {name: column[part] for name, column in self.regions.items()}
-        return pa.table(columns | _region_arrays(regions, "vdj" if self.allowed.shape[1] else "vj", ok))
+        chain: Chain = "vdj" if self.allowed.shape[1] else "vj"
+        return pa.table(columns | _region_arrays(regions, region_names(chain), ok))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -112,6 +114,8 @@ class PathTotals(Tabular):
     ----------
     status
         uint8 (n,): index into `STATUSES`.
+    path_count
+        (n,): as in `PathCounts`.
     total
         (n, P, U): sum over the allowed D alleles, or pairs of them, for every value of pi and nu in the
         sweep; for dp1 and exhaustive (n, N), by the number of N nucleotides. Types as in `PathCounts`.
@@ -125,6 +129,7 @@ class PathTotals(Tabular):
     """
 
     status: NDArray[np.uint8]
+    path_count: NDArray[Any]
     total: NDArray[Any]
     provenance: Provenance
 
@@ -252,22 +257,20 @@ def _column(values: NDArray[Any], known: pa.Buffer | None) -> pa.Array:
 
 
 def _region_arrays(
-    regions: Mapping[str, NDArray[np.int32]], chain: Chain, ok: NDArray[np.bool_]
+    regions: Mapping[str, NDArray[np.int32]], names: Iterable[str], ok: NDArray[np.bool_]
 ) -> dict[str, pa.Array]:
-    """Region columns of a chain, null where they mean nothing."""
+    """Region columns, null where they mean nothing."""
     known, of_d = _validity(ok), _validity(ok & (regions["d_match_length"] > 0))
-    return {
-        name: _column(regions[name], of_d if name in D_REGION_COLUMNS else known)
-        for name in region_names(chain)
-    }
+    return {name: _column(regions[name], of_d if name in D_REGION_COLUMNS else known) for name in names}
 
 
 class ResultColumns:
     """Turns `PathCounts` into Arrow columns; which there are depends on what is counted.
 
     Rows that have no counts get null, or a list of nulls: null lists cannot be written by every Parquet
-    writer in use. Items that the D-J order rule forbids are null too. `schema` has the columns in order;
-    `axes` has, for every list column, the names and values of its axes, outermost first.
+    writer in use. Items that the D-J order rule forbids are null too. `schema` has the columns in order,
+    `offered` also those that have to be asked for; `axes` has, for every list column, the names and values of
+    its axes, outermost first.
     """
 
     def __init__(self, germline: GermlineSet, model: PathModel, chain: Chain, overflow: Overflow) -> None:
@@ -285,27 +288,54 @@ class ResultColumns:
         if chain != "vj":
             fields.append(pa.field("d_match_call", pa.string()))
         fields += [pa.field(name, pa.int32()) for name in region_names(chain)]
-        self.schema = pa.schema(fields)
+        self.schema = self.offered = pa.schema(fields)
+        if model.is_sweep:
+            pis, nus = model.axes
+            kind = pa.list_(pa.field("item", self._number), len(pis) * len(nus))
+            self.offered = self.schema.append(pa.field(SWEEP_TOTALS, kind))
 
-    def batch(self, counts: PathCounts) -> pa.RecordBatch:
-        """The columns of a batch, row for row."""
-        status = _fitting(
-            counts.status, *(getattr(counts, name) for name in ("path_count", "no_d", *self._lists))
-        )
+    def only(self, names: Collection[str]) -> ResultColumns:
+        """The same with those columns alone, out of all that are offered."""
+        found = copy(self)
+        found.schema = pa.schema([field for field in self.offered if field.name in names])
+        found.axes = {name: axes for name, axes in self.axes.items() if name in names}
+        if SWEEP_TOTALS in names:
+            found.axes[SWEEP_TOTALS] = _axes(self._germline, self.model, ("pi", "nu"))
+        return found
+
+    def batch(self, counts: PathCounts | PathTotals) -> pa.RecordBatch:
+        """The columns of a batch, row for row; totals have those of `TOTALLED`."""
+        names, status = self.schema.names, counts.status
+        if isinstance(counts, PathCounts):
+            every = (getattr(counts, name) for name in ("path_count", "no_d", *self._lists))
+            status = _fitting(status, *every)
         ok = status == 0
         columns: dict[str, pa.Array] = {
             "status": _status_texts(status),
             "path_count": _numbers(counts.path_count, ok),
-            "path_count_no_d": _numbers(counts.no_d, ok),
         }
+        if SWEEP_TOTALS in names:
+            total, fits = _sweep_totals(counts, self._chain)
+            columns[SWEEP_TOTALS] = self._list(total, ok, fits, self.schema.field(SWEEP_TOTALS).type)
+        if isinstance(counts, PathCounts):
+            columns |= self._parts(counts, ok)
+        return pa.record_batch([columns[name] for name in names], schema=self.schema)
+
+    def _parts(self, counts: PathCounts, ok: NDArray[np.bool_]) -> dict[str, pa.Array]:
+        """What totals lack."""
+        names = self.schema.names
+        columns = {"path_count_no_d": _numbers(counts.no_d, ok)}
         for attribute, kind in self._lists.items():
-            name, values = f"path_count_{attribute}", getattr(counts, attribute)
-            allowed = {"d": counts.allowed, "dd": counts.pair_allowed}.get(kind[0])
-            columns[name] = self._list(values, ok, allowed, self.schema.field(name).type)
-        has_d = counts.regions["d_match_length"] > 0
-        columns["d_match_call"] = self._d_calls(counts.d_match, ok & has_d)
-        columns |= _region_arrays(counts.regions, self._chain, ok)
-        return pa.record_batch([columns[name] for name in self.schema.names], schema=self.schema)
+            name = f"path_count_{attribute}"
+            if name in names:
+                allowed = {"d": counts.allowed, "dd": counts.pair_allowed}.get(kind[0])
+                columns[name] = self._list(
+                    getattr(counts, attribute), ok, allowed, self.schema.field(name).type
+                )
+        if "d_match_call" in names:
+            has_d = counts.regions["d_match_length"] > 0
+            columns["d_match_call"] = self._d_calls(counts.d_match, ok & has_d)
+        return columns | _region_arrays(counts.regions, [n for n in names if n in counts.regions], ok)
 
     def _list(
         self, values: NDArray[Any], ok: NDArray[np.bool_], allowed: NDArray[np.bool_] | None, kind: Any
@@ -329,6 +359,22 @@ class ResultColumns:
         return pa.array(names, pa.string()).take(found.indices)
 
 
+def _sweep_totals(
+    counts: PathCounts | PathTotals, chain: Chain
+) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """Sums over D genes, or pairs, for every model (n, P, U); and which fit, (n, P * U) or None: all."""
+    if isinstance(counts, PathTotals):
+        return counts.total, None
+    parts = {"vj": counts.no_d_sweep[:, None], "vdj": counts.sweep_by_d, "vddj": counts.sweep_by_dd}[chain]
+    total, over = checked_sum(lambda values: values.sum(axis=1), parts)
+    if total.dtype == object:
+        over |= (total > _WIDEST).astype(np.bool_)
+    return total, ~over.reshape(len(over), -1)
+
+
+#: The totals of a sweep, a column that is there where it is asked for; and what `PathTotals` have columns of.
+SWEEP_TOTALS = "path_count_sweep"
+TOTALLED = frozenset({"status", "path_count", SWEEP_TOTALS})
 #: Attributes of `PathCounts` that are columns of lists, named ``path_count_...``, with the axes of the lists.
 _LISTS: Mapping[str, tuple[str, ...]] = {
     "by_d": ("d",),
@@ -449,6 +495,12 @@ def named_counts(model: PathModel, chain: Chain, rows: RowSums, raw: ChainOutput
 def by_model(model: PathModel, counts: NDArray[Any]) -> NDArray[Any]:
     """Counts of rows (n, M) by the axes of a sweep (n, P, U); those of dp1 and exhaustive stay (n, N)."""
     return counts if model.name != "dp2" else _by_limits(model, counts)[_swept(model)]
+
+
+def _of_one(model: PathModel, counts: NDArray[Any]) -> NDArray[Any]:
+    """Those counts (..., M) that are of the model itself, (...,)."""
+    found: NDArray[Any] = _by_limits(model, counts)[..., model.pis.index(model.pi), model.nus.index(model.nu)]
+    return found
 
 
 def _by_limits(model: PathModel, counts: NDArray[Any]) -> NDArray[Any]:
@@ -659,11 +711,18 @@ class PathCounter:
         with np.errstate(over="ignore"):
             counts, overflow = self._counter.totals(items.texts)
         rows = RowSums(items, overflow)
-        total = by_model(self.model, rows.total(counts))
+        summed = rows.total(counts)
+        path_count = rows.over(summed, (1,)) if self.model.name != "dp2" else _of_one(self.model, summed)
+        total = by_model(self.model, summed)
         status = items.status.copy()
         status[rows.overflow] = _OVERFLOW
-        total[rows.overflow] = 0
-        return PathTotals(status=status, total=total, provenance=self.provenance)
+        path_count[rows.overflow] = total[rows.overflow] = 0
+        return PathTotals(status=status, path_count=path_count, total=total, provenance=self.provenance)
+
+    @property
+    def totals_are_enough(self) -> bool:
+        """Whether `totals` finds every overflow that `count` does: also of what is no part of a total."""
+        return self.model.name == "dp2" and self.overflow == "null" and self._ambiguous != "all"
 
     @property
     def provenance(self) -> Provenance:

@@ -97,7 +97,7 @@ def _score(
     progress: Callable[[int], None],
 ) -> NDArray[np.int64]:
     blocks = read_only(blocks)
-    kind = setup.border.top.dtype
+    kind = setup.border.units.dtype
     info = np.iinfo(kind)
     lengths = np.minimum(blocks.lengths, info.max).astype(kind)
     widths = np.diff(blocks.first_columns)
@@ -238,10 +238,11 @@ def pack_block(
     `letters` has the uint8 codes of all texts; `starts` (int64) is where in it each text begins, `lengths`
     (int32) its letters, both (blocks, lanes). `packed` is uint8, (columns, lanes).
     """
-    for column in range(last - first):
-        for lane in range(packed.shape[1]):
-            if column < lengths[block, lane]:
-                packed[first + column, lane] = letters[starts[block, lane] + column]
+    for lane in range(packed.shape[1]):
+        start, column = starts[block, lane], packed[first:last, lane]
+        own = letters[start : start + min(lengths[block, lane], last - first)]
+        for k in range(own.size):
+            column[k] = own[k]
 
 
 @kernel
@@ -354,18 +355,22 @@ def packed_blocks(
 
 
 def pack_texts(
-    letters: NDArray[np.uint8], firsts: NDArray[np.int64], lengths: NDArray[np.int64]
+    letters: NDArray[np.uint8],
+    firsts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    call: Callable[..., None] = pack_kernel,
 ) -> tuple[TargetBlocks, NDArray[np.int64]]:
     """Texts in blocks, and the number of the text in each lane.
 
     `letters` has the codes of all texts and must be writable; `firsts` is where in it each begins; both (n,).
+    `call` is `pack_kernel` or its definition in Python.
     """
     layout = arrange(lengths)
     order = layout.order[: firsts.size]
     starts = np.zeros(layout.lengths.shape, np.int64)
     starts.ravel()[: firsts.size] = firsts[order]
     packed = np.full((int(layout.first_columns[-1]), BLOCK_LANES), PAD, np.uint8)
-    pack_kernel(letters, starts, layout.lengths, layout.first_columns, packed)
+    call(letters, starts, layout.lengths, layout.first_columns, packed)
     return TargetBlocks(packed, layout.first_columns, layout.lengths), order
 
 

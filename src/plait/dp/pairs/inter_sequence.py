@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, gaps, in_lanes
+from plait.dp.pairs.gaps import AffineGap, GapDifferences, LinearGap, cell, differences, gaps, in_lanes
 from plait.dp.pairs.lists import FreeEnds, lane_rows
 from plait.lang.algebras import SaturatingMaxPlus, algebra_in_lanes, choice
-from plait.lang.compile import by_type, kernel, shared
+from plait.lang.compile import by_type, by_type_of, kernel, shared
 from plait.lang.lanes import equal, greater, host_lanes, load, lookup, select, splat, store, widen, width_of
 
 #: Columns of targets visited together.
@@ -26,7 +26,8 @@ class Block(NamedTuple):
     columns `first` to before `last`, a multiple of `COLUMNS`; `lane` is the first lane of the group that is
     worked on. In the type of the scores: `lengths` (1, lanes), the length of each target; `top`, ``h`` above
     the first row, before the first column and at each one, padded with any values to the columns of the
-    block; `units`, the numbers -1, 0 and 1.
+    block; `units`, the numbers -1, 0 and 1. For `GapDifferences`, octets: `top` is the cost of opening a gap,
+    and ``u`` above the first row at each column.
     """
 
     packed: Any
@@ -41,9 +42,9 @@ class Block(NamedTuple):
 class BlockScratch(NamedTuple):
     """Memory of one thread.
 
-    `h` and `e` (handed to the right) are a column, (query length, lanes), and hold the left border when a
-    block begins. `scores` are those of each letter of the query with `COLUMNS` columns, (letters * COLUMNS,
-    lanes).
+    `h`, or ``v``, and `e` (handed to the right) are a column, (query length, lanes), and hold the left border
+    when a block begins. `scores` are those of each letter of the query with `COLUMNS` columns, (letters *
+    COLUMNS, lanes).
     """
 
     h: Any
@@ -137,22 +138,22 @@ def _visit(step: Any, diag: Any, e: Any, f: Any, s: Any) -> Any:
 
 
 @shared
-def _score_columns(lanes: Any, zero: Any, table: Any, block: Any, at: int, scores: Any) -> None:
+def _score_columns(lanes: Any, table: Any, block: Any, at: int, scores: Any) -> None:
+    like = load(lanes, scores, 0, 0)
     for c in range(4):
         residues = load(lanes, block.packed, block.first + at + c, block.lane)
         for letter in range(table.shape[0]):
-            found = widen(zero, lookup(lanes, table, letter, residues))
+            found = widen(like, lookup(lanes, table, letter, residues))
             store(lanes, scores, letter, c * width_of(lanes), found)
 
 
 @shared
 def _four_columns(
-    lanes: Any, step: Any, ends: Any, query: Any, scratch: Any, at: int, top: Any, best: Any
+    p: Any, lanes: Any, alg: Any, ends: Any, query: Any, scratch: Any, at: int, top: Any, seen_before: Any
 ) -> Any:
-    """Visit four columns from the top border down; returns their last row and the best cells seen."""
-    p, alg = step
+    _, best = seen_before
     h, e_column, scores = scratch
-    width = width_of(lanes)
+    width, step = width_of(lanes), (p, alg)
     d0 = splat(lanes, top[at])
     d1 = splat(lanes, top[at + 1])
     d2 = splat(lanes, top[at + 2])
@@ -182,6 +183,38 @@ def _four_columns(
 
 
 @shared
+def _four_differences(
+    p: Any, lanes: Any, alg: Any, ends: Any, query: Any, scratch: Any, at: int, top: Any, seen_before: Any
+) -> Any:
+    last, best = seen_before
+    width, none = width_of(lanes), splat(lanes, np.uint8(0))
+    u0, u1 = splat(lanes, top[at + 1]), splat(lanes, top[at + 2])
+    u2, u3 = splat(lanes, top[at + 3]), splat(lanes, top[at + 4])
+    f0, f1, f2, f3 = none, none, none, none
+    for row in range(query.size):
+        letter = query[row]
+        v, e = load(lanes, scratch.h, row, 0), load(lanes, scratch.e, row, 0)
+        _, _, u0, v, e, f0 = differences(p, u0, v, e, f0, load(lanes, scratch.scores, letter, 0))
+        _, _, u1, v, e, f1 = differences(p, u1, v, e, f1, load(lanes, scratch.scores, letter, width))
+        _, _, u2, v, e, f2 = differences(p, u2, v, e, f2, load(lanes, scratch.scores, letter, 2 * width))
+        _, _, u3, v, e, f3 = differences(p, u3, v, e, f3, load(lanes, scratch.scores, letter, 3 * width))
+        store(lanes, scratch.h, row, 0, v)
+        store(lanes, scratch.e, row, 0, e)
+    opened = widen(last, splat(lanes, top[0]))
+    x0 = last + (widen(last, u0) - opened)
+    x1 = x0 + (widen(last, u1) - opened)
+    x2 = x1 + (widen(last, u2) - opened)
+    return (x0, x1, x2, x2 + (widen(last, u3) - opened)), best
+
+
+#: Visit four columns from the top border down: their last row and the best cells seen, which come with the
+#: last value of the row so far.
+_visit_columns = by_type_of(
+    {AffineGap: _four_columns, LinearGap: _four_columns, GapDifferences: _four_differences}
+)
+
+
+@shared
 def block_scores(
     lanes: Any,
     gap: Any,
@@ -195,9 +228,10 @@ def block_scores(
     """Best scores of a query with the targets of one group of lanes.
 
     `gap` and `algebra` (`SaturatingMaxPlus` or `MaxPlus`) have numbers in the type of the scores; `ends` is
-    where alignments may end: `EveryCell`, `RowEnds`, `ColumnEnds`. `query` has the row of `table` of each
-    residue, int64, (m,), m > 0; `table` the scores of its letters with the targets' codes, (letters, 32).
-    `scratch` is this thread's.
+    where alignments may end: `EveryCell`, `RowEnds`, `ColumnEnds`. With a `gap` of octets, `GapDifferences`,
+    it is `RowEnds`, and scores are counted from the value left of the last row. `query` has the row of
+    `table` of each residue, int64, (m,), m > 0; `table` the scores of its letters with the targets' codes,
+    (letters, 32). `scratch` is this thread's.
     """
     p = in_lanes(gap, lanes)
     alg = algebra_in_lanes(algebra, lanes)
@@ -208,20 +242,22 @@ def block_scores(
         splat(lanes, block.units[2]),
     )
     remaining = load(lanes, block.lengths, 0, block.lane)
-    result = zero
+    result, last = zero, units[1]
     columns = block.last - block.first
     for at in range(0, columns, 4):
-        _score_columns(lanes, zero, table, block, at, scratch.scores)
-        best = begin(ends, result, zero)
-        x, best = _four_columns(lanes, (p, alg), ends, query, scratch, at, block.top, best)
+        _score_columns(lanes, table, block, at, scratch.scores)
+        best = last, begin(ends, result, zero)
+        x, best = _visit_columns(p, lanes, alg, ends, query, scratch, at, block.top, best)
+        last = x[3]
         for c in range(4):
             remaining = remaining - units[2]
             result = column(ends, alg, result, best[c], x[c], remaining, units)
     return result
 
 
-#: Types of scores, narrowest first.
-LANE_TYPES: tuple[Any, ...] = (np.int8, np.int16, np.int32)
+#: Types of scores, narrowest first; octets without a sign are of `GapDifferences`, counted up in 32 bits.
+LANE_TYPES: tuple[Any, ...] = (np.int8, np.uint8, np.int16, np.int32)
+_LOWEST = np.int32(np.iinfo(np.int32).min)
 
 
 class BlockQuery(NamedTuple):
@@ -241,8 +277,8 @@ class BlockQuery(NamedTuple):
 class BlockBorder(NamedTuple):
     """Values at the border, in the type of the scores.
 
-    `top` is ``h`` above the first row, before the first column and at each one; `left_h` ``h`` left of each
-    row, `left_e` the ``e`` handed to it; `units` are -1, 0 and 1.
+    `top` is that of `Block`; `left_h` ``h``, or ``v``, left of each row, `left_e` the ``e`` handed to it;
+    `units` are -1, 0 and 1.
     """
 
     top: Any
@@ -274,9 +310,14 @@ def _fits(query: BlockQuery, longest: int, kind: Any) -> bool:
     # Scores of more than 8 bits are seldom: lanes of 32 serve them, and all of those with one kernel.
     if max(-low, high, query.gap_open) > info.max or (kind != np.int32 and max(-low - 1, high) > 127):
         return False
-    if query.free.local:
-        return kind != np.int32 or high * min(query.rows.size, longest) < info.max
-    rows = query.rows.size
+    rows, free = query.rows.size, query.free
+    if kind == np.uint8:
+        # As for pairs beside each other, see `plait.dp.pairs.lists`.
+        held = low >= -2 * query.gap_open and high + 3 * query.gap_open <= info.max
+        held &= query.gap_extend <= query.gap_open and not (free.anywhere or free.query_end)
+        return held and (high + query.gap_extend) * (rows + longest) < 1 << 30
+    if free.local:
+        return kind != np.int32 or high * min(rows, longest) < info.max
     least = -(3 * query.gap_open + query.gap_extend * (rows + longest)) + low
     return least > info.min and high * min(rows, longest) < info.max and longest + COLUMNS < info.max
 
@@ -305,6 +346,24 @@ def _border(query: BlockQuery, columns: int, kind: Any, zero: int) -> BlockBorde
     return BlockBorder(narrow(top), narrow(left), narrow(opened), np.array([-1, 0, 1], kind))
 
 
+def _differences_setup(query: BlockQuery, columns: int) -> BlockSetup:
+    number, free, opened = np.uint8, query.free, query.gap_open
+    over, table = opened - query.gap_extend, np.zeros((len(query.scores), PAD + 1), np.uint8)
+    table[:, : query.scores.shape[1]] = query.scores + 2 * opened
+
+    def side(size: int, is_free: bool) -> NDArray[np.uint8]:
+        values = np.full(size, opened if is_free else over, number)
+        values[0] = opened if is_free else 0
+        return values
+
+    top = np.append(number(opened), side(columns, bool(free.target_start)))
+    left, units = side(query.rows.size, bool(free.query_start)), np.array([-1, 0, 1], np.int32)
+    border = BlockBorder(top, left, np.zeros_like(left), units)
+    gap, algebra = GapDifferences(number(over)), SaturatingMaxPlus(_LOWEST, np.int32(0))
+    before = 0 if free.query_start else opened + (query.rows.size - 1) * query.gap_extend
+    return BlockSetup(host_lanes(8), gap, algebra, _ends(free), query.rows, table, border, before, 1 << 31)
+
+
 def block_setup(
     query: BlockQuery, longest: int, kind: Any, *, lanes: Any = None, linear: bool | None = None
 ) -> BlockSetup | None:
@@ -315,6 +374,9 @@ def block_setup(
     """
     if not _fits(query, longest, kind):
         return None
+    columns = -(-longest // COLUMNS) * COLUMNS
+    if kind == np.uint8:
+        return _differences_setup(query, columns)
     number = np.dtype(kind).type
     info = np.iinfo(kind)
     low = int(info.min)
@@ -328,7 +390,6 @@ def block_setup(
     table[:, : query.scores.shape[1]] = query.scores
     local = bool(query.free.local)
     zero = low if local else 0
-    columns = -(-longest // COLUMNS) * COLUMNS
     return BlockSetup(
         host_lanes(8 * np.dtype(kind).itemsize) if lanes is None else lanes,
         gap,

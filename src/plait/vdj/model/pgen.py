@@ -642,6 +642,7 @@ def pgen_files(
     device: str = "auto",
     progress: Callable[[Progress], None] | None = None,
     parts: PartSettings = ONE_FILE,
+    columns: Sequence[str] | None = None,
 ) -> FinishedRun[PgenTotals]:
     """Write tables with the generation probabilities of all their rows.
 
@@ -684,6 +685,9 @@ def pgen_files(
         Called after every block or part.
     parts
         How a folder of parts is cut.
+    columns
+        The columns to write, in this order, of those of the inputs and of the result; all by default. Of the
+        inputs, what is left out is not read.
 
     Raises
     ------
@@ -711,7 +715,7 @@ def pgen_files(
     locus = model.v[0].name if model.v else ""
     identity = IdentityLimit.of(min_v_identity, locus, table.columns, table.reader.schema.names)
     work = BlockPgen(model, table.places, _kinds(table, of, inputs[0]), device, identity, log10)
-    return _run(table, work, inputs, output, executor, resume, progress, parts)
+    return _run(table, work, inputs, output, executor, resume, progress, parts, columns)
 
 
 def posterior_files(
@@ -726,6 +730,7 @@ def posterior_files(
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
     parts: PartSettings = ONE_FILE,
+    columns: Sequence[str] | None = None,
 ) -> FinishedRun[PgenTotals]:
     """Write tables with what all scenarios of each row have in common.
 
@@ -744,7 +749,7 @@ def posterior_files(
         fewest_rows=_FEWEST_ROWS // 4,
     )
     work = BlockPosteriors(model, table.places)
-    return _run(table, work, inputs, output, executor, resume, progress, parts)
+    return _run(table, work, inputs, output, executor, resume, progress, parts, columns)
 
 
 def _run(
@@ -756,9 +761,12 @@ def _run(
     resume: bool,
     progress: Callable[[Progress], None] | None,
     parts: PartSettings,
+    columns: Sequence[str] | None,
 ) -> FinishedRun[PgenTotals]:
-    rows = RearrangementRows(table.reader.schema, work.schema)
     with table.reader as reader:
+        rows = RearrangementRows(reader.schema, work.schema).only(columns)
+        if columns is not None:
+            reader.read_only({*table.columns, *rows.inputs})
         run = RowRun(
             reader=reader,
             inputs=inputs,
@@ -771,7 +779,6 @@ def _run(
             parts=parts,
             most=_MOST_BLOCKS,
             metadata={"layout": reader.layout.name},
-            key={"columns": rows.schema.names},
         )
         return run_rows(run, executor, resume=resume, progress=progress)
 

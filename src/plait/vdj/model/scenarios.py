@@ -30,7 +30,7 @@ from plait.errors import InvalidInput
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.tables import ONE_FILE, PartSettings
 from plait.run.executor import Executor, LocalExecutor, Progress
-from plait.run.rows import FinishedRun, RowRun, RowWork, run_rows
+from plait.run.rows import FinishedRun, RowRun, RowWork, chosen_columns, run_rows
 from plait.vdj.calls import RowTotals, as_column
 from plait.vdj.model.junctions import (
     EncodedTexts,
@@ -451,6 +451,7 @@ def scenario_files(
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
     parts: PartSettings = ONE_FILE,
+    columns: Sequence[str] | None = None,
 ) -> FinishedRun[ScenarioSummary]:
     """Write the most probable scenarios of all rows of tables, one row per scenario.
 
@@ -463,6 +464,8 @@ def scenario_files(
         As for `plait.vdj.model.pgen.pgen_files`.
     best
         Most scenarios of a row.
+    columns
+        The columns to write, in this order; all by default.
 
     Raises
     ------
@@ -480,13 +483,15 @@ def scenario_files(
     )
     work = BlockScenarios(model, table.places, best)
     with table.reader as reader:
+        written = ScenarioRows(table, columns)
+        reader.read_only({*table.columns, *written.inputs})
         run = RowRun(
             reader=reader,
             inputs=inputs,
             columns=table.columns,
             work=work,
             provenance=work.provenance(),
-            rows=ScenarioRows(table),
+            rows=written,
             summary=ScenarioSummary(),
             output=output,
             parts=parts,
@@ -501,11 +506,12 @@ class ScenarioRows:
     renamed = None
     result = None
 
-    def __init__(self, table: JunctionTable) -> None:
+    def __init__(self, table: JunctionTable, names: Sequence[str] | None) -> None:
         self._columns, self._places = table.columns, table.places
         self._names = table.reader.roles.get("sequence_id")
+        self.inputs = [] if self._names is None else [self._names]
         own = [("record", pa.int64()), ("sequence_id", pa.string()), ("junction", pa.string())]
-        self.schema = pa.schema([*own, *list(_FOUND)[1:]])
+        self.schema = chosen_columns(pa.schema([*own, *list(_FOUND)[1:]]), names)
 
     def batch(self, first: int, block: pa.RecordBatch, result: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a block, whose first one is number `first`."""
@@ -513,5 +519,9 @@ class ScenarioRows:
         record = first + np.asarray(row, np.int64)
         names = pa.nulls(block.num_rows) if self._names is None else block[self._names]
         junctions = self._places.texts(block.select(self._columns).columns)
-        own = [pa.array(record), names.cast(pa.string()).take(row), junctions.take(row)]
-        return pa.record_batch([*own, *result.columns[1:]], schema=self.schema)
+        found = dict(zip(result.schema.names, result.columns, strict=True)) | {
+            "record": pa.array(record),
+            "sequence_id": names.cast(pa.string()).take(row),
+            "junction": junctions.take(row),
+        }
+        return pa.record_batch([found[name] for name in self.schema.names], schema=self.schema)

@@ -201,13 +201,15 @@ def repertoire_names(
 class SampleFacts:
     """What a sheet says of each repertoire: texts that stand in all its rows, as further columns.
 
-    `sheet` may be any files; there are no facts then. FormatError if files of one repertoire differ.
+    Where no subject is said, it has the name of the repertoire. `sheet` may be any files; there are no facts
+    then. FormatError if files of one repertoire differ.
     """
 
     def __init__(self, sheet: Sequence[_Path], repertoires: Sequence[str]) -> None:
         self._facts: dict[str, Mapping[str, str]] = {}
         if isinstance(sheet, SampleSheet):
             for sample, name, told in zip(sheet.samples, repertoires, sheet.facts, strict=True):
+                told = {"subject_id": name, **told}
                 own = {key: text for key, text in told.items() if key != _REPERTOIRE}
                 if (known := self._facts.setdefault(name, own)) != own:
                     raise FormatError(

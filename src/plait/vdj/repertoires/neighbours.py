@@ -527,7 +527,8 @@ def _texts(parts: list[pa.Array], groups: list[_Ints]) -> _Texts:
     letters, starts = letters_of(column.take(pa.array(origin)))
     longest = int(lengths.max(initial=0))
     texts = _Texts(
-        letters=letters,
+        # Arrow's memory of no letters cannot be written to, and would be of another type.
+        letters=np.require(letters, requirements="W"),
         starts=starts,
         groups=np.concatenate(groups)[origin],
         origin=origin,
