@@ -63,7 +63,7 @@ def _has_arrays(kind: Any) -> bool:
 
 
 def _is_held(kind: Any) -> bool:
-    return isinstance(kind, types.NamedTuple) and _has_arrays(kind)
+    return hasattr(kind, "fields") and _has_arrays(kind)
 
 
 @register_model(Held)
@@ -77,7 +77,7 @@ class _HeldFields(AttributeTemplate):  # type: ignore[misc]  # Numba is untyped
     key = Held
 
     def generic_resolve(self, held: Held, name: str) -> Any:
-        kind = dict(zip(held.kind.fields, held.kind.types, strict=True))[name]
+        kind = dict(zip(held.kind.fields, held.kind.types, strict=True)).get(name)
         return Held(kind) if _is_held(kind) else kind
 
 
@@ -101,7 +101,7 @@ def _in_memory(builder: Any, value: Any) -> Any:
     return place
 
 
-@lower_builtin(groups.held, types.NamedTuple)
+@lower_builtin(groups.held, types.BaseTuple)
 def _hold(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     # In the memory of the caller: a function of its own would have none any more.
     return _in_memory(builder, args[0]) if _is_held(signature.args[0]) else args[0]
