@@ -535,7 +535,7 @@ def kernel(function: F) -> F:
 
 
 def plain_kernel(function: F) -> F:
-    """The same for bodies of arithmetic, calls, branches and loops alone: compiled in three quarters of the time.
+    """The same for bodies of arithmetic, calls, branches and loops alone: a quarter less to compile.
 
     There are no closures, comprehensions, literals to unroll or exceptions with values in them. Such a kernel
     is optimised once, which is enough for some: measure it.
