@@ -26,7 +26,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import dataset
 
+from plait.formats.tables import ONE_FILE, PartSettings
 from plait.run.executor import Executor, open_executor
 from plait.vdj.count_files import count_files
 from plait.vdj.counting import PathCounter
@@ -71,6 +73,7 @@ def counted(
     threads: int | None = None,
     executor: Executor | None = None,
     columns: Sequence[str] | None = None,
+    parts: PartSettings = ONE_FILE,
 ) -> tuple[float, float]:
     """Seconds of a run, and of all processors, but for those of other processes."""
     counter = PathCounter(load_germline(GERMLINE), model, device=device, threads=1)
@@ -79,7 +82,8 @@ def counted(
         shutil.rmtree(output, ignore_errors=True)
         Path(output).unlink(missing_ok=True)
         begin, used = time.perf_counter(), time.process_time()
-        count_files([source], output, counter, threads=threads, executor=executor, columns=columns)
+        options = {"threads": threads, "executor": executor, "columns": columns, "parts": parts}
+        count_files([source], output, counter, **options)
         best = min(best, (time.perf_counter() - begin, time.process_time() - used))
     return best
 
@@ -132,7 +136,9 @@ def by_columns(source: Path, folder: Path, rows: int, device: str, repeat: int) 
             if not right:
                 raise SystemExit(f"WRONG: {told}, {name}, {columns}")
             for threads in sorted({1, min(4, processors), processors}):
-                some = min(rows, threads * rows // 8)
+                # Such that none takes long; the last rows wait for nothing, and then threads do.
+                some = min(rows, threads * rows // 16) // (1 if name == device else 4)
+                some //= 4 if told == "55 models" else 1
                 table = folder / f"some-{some}.parquet"
                 if not table.exists():
                     pq.write_table(pq.read_table(source).slice(0, some), table, row_group_size=1 << 16)
@@ -147,18 +153,38 @@ def by_columns(source: Path, folder: Path, rows: int, device: str, repeat: int) 
 
 
 def by_processes(source: Path, folder: Path, rows: int, device: str, repeat: int) -> None:
-    """Rows/s by so many processes with so many threads that all processors have one."""
-    processors = len(os.sched_getaffinity(0))
-    for workers in (n for n in (2, 4, 8) if 2 * n <= processors):
-        with open_executor("dask", workers=workers, threads=processors // workers) as executor:
-            for name in dict.fromkeys(("cpu", device)):
-                how = PathModel(), name, repeat + 1, None, executor
-                seconds, _ = counted(source, f"{folder}/parts/", *how)
-                print(
-                    f"{name}, {workers} processes of {processors // workers} threads, folder/: "
-                    f"{rows / seconds:,.0f} rows/s",
-                    flush=True,
-                )
+    """Rows/s of a few columns by so many processes with so many threads, in parts of so many rows.
+
+    Their values are those that threads of this process write.
+    """
+    processors, columns = len(os.sched_getaffinity(0)), ["status", "path_count"]
+    counted(source, folder / "whole.parquet", PathModel(), device, 1, columns=columns)
+    whole = pq.read_table(folder / "whole.parquet").combine_chunks()
+    few, some = folder / "few-models.parquet", rows // 8
+    pq.write_table(pq.read_table(source).slice(0, some), few, row_group_size=1 << 16)
+    for workers in (processors // 2, processors * 3 // 4, processors):
+        threads = max(1, processors // workers)
+        with open_executor("dask", workers=workers, threads=threads) as executor:
+            for part_rows in (1 << 18, 1 << 20):
+                parts = PartSettings(None, part_rows)
+                for table, n, told, model, names in (
+                    (source, rows, "one model", PathModel(), columns),
+                    (few, some, "55 models", SWEEP, ["path_count_sweep"]),
+                    (few, some, "one model", PathModel(), None),
+                ):
+                    how = f"{folder}/parts/", model, device, repeat + 1, None, executor
+                    seconds, used = counted(table, *how, columns=names, parts=parts)
+                    if names == columns:
+                        found = dataset.dataset(folder / "parts", format="parquet").to_table(columns=names)
+                        if not found.combine_chunks().equals(whole):
+                            raise SystemExit("WRONG: processes write other values")
+                    written = ",".join(names or ["all"])
+                    print(
+                        f"{told}, {device}, {workers} processes of {threads} threads, {written}, parts of "
+                        f"{part_rows:,}: {n / seconds:,.0f} rows/s; {used:.2f} s of processor here in "
+                        f"{seconds:.2f}",
+                        flush=True,
+                    )
 
 
 def compare(one: Path, other: Path) -> None:

@@ -336,7 +336,11 @@ def test_a_sheet_names_files_mates_and_samples(plait: Any, reads: Path, tmp_path
     )
     assert plain == of_sheet
     for header, lines, message in (
-        ("file,repertoire_id,arm", (f"{reads},r,a", f"{other},r,b"), "line 3: found subject_id 'r', arm 'b' for repertoire"),
+        (
+            "file,repertoire_id,arm",
+            (f"{reads},r,a", f"{other},r,b"),
+            "line 3: found subject_id 'r', arm 'b' for",
+        ),
         ("file,repertoire_id", (f"{reads},r", f"{other},"), "line 3, column 'repertoire_id': found nothing"),
         ("file,mate", (f"{reads},{other}", f"{other},"), "line 3, column 'mate': found nothing"),
         ("file,v_call", (f"{reads},x",), "a covariate called 'v_call'"),

@@ -37,6 +37,8 @@ def test_command_lines_write_what_they_did(tmp_path: Path, every: bool) -> None:
         if files.get(name) != found[command].get(name)
     ]
     assert not wrong, "\n".join(wrong)
+    slow = {kernel.name for kernel, types in used if kernel._loaded.get(types) is None}
+    assert not slow, f"only Numba, whose import takes a second, can call {', '.join(sorted(slow))}"
     listed = set(map(ahead.text_of, ahead.listed()))
     new = {as_listed(*call) for call in used} - listed
     assert not new, "\n".join(["python tools/build_wheel.py --list makes a list with these:", *sorted(new)])

@@ -15,6 +15,7 @@ from plait.devices.target import CpuTarget, ReferenceTarget
 from plait.dp.pairs import lists
 from plait.dp.pairs.launches import PAIR_LIST
 from plait.dp.pairs.lists import FreeEnds, ListBatch, PairList, PairResults, make_setup
+from plait.dp.pairs.scores import Matches, PairTable
 from plait.lang.lanes import host_lanes, lanes_of
 
 #: Query's start and end, target's start and end.
@@ -76,7 +77,9 @@ def test_interpreted(free: tuple[bool, ...]) -> None:
     for width in (2, 4):
         # Empty lanes in the last group, odd and even columns, one residue.
         sizes = [1, 2, 3, 5, 8, 6, 7][: 2 * width - 1]
-        task = task_of(rng, sizes, matrix_of(4, 2, -3), (7, 2), free)
+        matrix = matrix_of(4, 2, -3)
+        matrix[0, 1] += width == 4
+        task = task_of(rng, sizes, matrix, (7, 2), free)
         target = ReferenceTarget()
         assert_same(
             target.launch(PAIR_LIST, beside(task, width)),
@@ -231,6 +234,22 @@ def test_scores_at_the_limits(match: int, mismatch: int, costs: tuple[int, int])
         task = task_of(rng, [rng.randint(1, 70) for _ in range(width + 7)], matrix, costs, free)
         wanted = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
         assert_same(target.launch(PAIR_LIST, beside(task, width)), wanted)
+
+
+def test_one_score_of_equal_letters_needs_no_table() -> None:
+    def source(matrix: Any, free: tuple[bool, ...] = FREE[0]) -> Any:
+        task = task_of(random.Random(4), [30] * 9, matrix, (7, 2), free)
+        octets = lists._octets(ListBatch(make_setup(task, keep=True), task, host_lanes(8)))
+        assert octets is not None
+        return octets[2]
+
+    other, worth = matrix_of(4, 2, -3), matrix_of(4, 2, 1)
+    other[0, 1] = -1
+    assert isinstance(source(matrix_of(4, 2, -3)), Matches)
+    assert np.array_equal(source(matrix_of(4, 2, -3)).table, [[11, 16]])
+    assert isinstance(source(matrix_of(4, 2, -3), LOCAL), Matches)
+    assert isinstance(source(other), PairTable)
+    assert isinstance(source(worth), PairTable)
 
 
 def test_what_octets_do_not_hold() -> None:

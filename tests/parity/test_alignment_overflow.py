@@ -15,6 +15,7 @@ from support.alignment_runs import swept
 from support.alignment_solvers import SweepForm, pair_list, solve_pairs
 from support.examples import often
 
+from plait.align import score, score_many
 from plait.align.batches import block_query
 from plait.devices.target import CpuTarget
 from plait.dp.pairs.blocks import TargetBlocks, run_blocks
@@ -246,3 +247,10 @@ def test_anti_diagonals_where_16_bits_just_do(score: int, gap_extend: int) -> No
             dearer = replace(batch, gap_open=batch.gap_open + 1)
             assert solve_pairs(dearer, CpuTarget(1), form) is None
             assert make_setup(pair_list(dearer), keep=True).gap.open.dtype == np.int32
+
+
+@pytest.mark.parametrize("mode", ["global", "semiglobal", "overlap", "local"])
+def test_targets_of_which_all_are_empty(mode: str) -> None:
+    # Of a query so long that eight bits do not hold its score; enough targets for lanes.
+    found = score_many("ACGT" * 40, [""] * 20, mode=mode, kind="dna")
+    assert set(found) == {score("ACGT" * 40, "", mode=mode, kind="dna")}

@@ -224,8 +224,8 @@ def slot_of(word: Any, values: Any, part: int, seed: int) -> Any:
 @kernel
 def peel_kernel(
     keys: Any, part: int, seed: int, edges: Any, degrees: Any, mixed: Any, order: Any, values: Any
-) -> bool:
-    """Values of the vertices, uint8 (3 part,), so that each key has a slot of its own; whether there are any.
+) -> int:
+    """Values of the vertices, uint8 (3 part,), so that each key has a slot of its own; 1 if there are any.
 
     Edges with a vertex of their own are taken away as long as there is one; then, from the last one back,
     that vertex gets the value that leads to it. `edges` (keys, 3), `degrees` and `mixed` (3 part,), `order`
@@ -250,7 +250,8 @@ def peel_kernel(
             if degrees[vertex] == 1:
                 found = _take_away(mixed[vertex], edges, degrees, mixed, order, found)
         done += 1
-    return found == keys.size and _give_values(edges, order, values, degrees)
+    # A number: what returns another type can be called by Numba alone.
+    return int(found == keys.size and _give_values(edges, order, values, degrees))
 
 
 @shared

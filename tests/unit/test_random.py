@@ -163,7 +163,7 @@ def test_lanes(width: int) -> None:
     words = mrg(1000, 3)
     for size in (1, 127, 1000):
         steps = max(-(-size // width), 1)
-        out, tile = np.zeros(size, np.uint32), np.empty((mrg32k3a.TILE, width))
+        out, tile = np.zeros(size, np.uint32), np.empty((1, mrg32k3a.TILE * width))
         states = mrg32k3a.states_of([3] * 6, steps, width)
         unit = Mrg32k3a._unit
         fill = interpreted(mrg32k3a.fill_lanes)

@@ -89,7 +89,7 @@ def diversity(
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     """
-    from plait.reports.figure import check_report_drawing
+    from plait.reports.figure import check_report_drawing, drawing
     from plait.reports.figures_repertoires import diversity_figures
     from plait.reports.repertoire_text import diversity_text
     from plait.reports.study_report import write_figures
@@ -117,7 +117,9 @@ def diversity(
         executor=LocalExecutor(threads),
     )
     if figures is not None:
-        write_figures(diversity_figures(found), figures)
+        shown = diversity_figures(found)
+        with drawing(shown) as finish:
+            write_figures(shown, figures, finish)
     print(diversity_text(found, outputs | {"figures": figures}), end="")
 
 

@@ -261,8 +261,14 @@ class Slot:
         """Elements of new memory."""
         return wanted
 
-    def upload(self, name: str, values: NDArray[Any]) -> Any:
-        """A device array with these values, copied while others compute; `values` may change at once."""
+    def upload(self, name: str, values: Any) -> Any:
+        """A device array with these values, copied while others compute; `values` may change at once.
+
+        Of a tuple, one of such arrays.
+        """
+        if isinstance(values, tuple):
+            there = (self.upload(f"{name} {k}", one) for k, one in enumerate(values))
+            return tuple.__new__(type(values), there)
         pinned = self.pinned(name, values.shape, values.dtype)
         pinned[...] = values
         array = self.room(name, values.shape, values.dtype)

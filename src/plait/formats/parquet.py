@@ -5,6 +5,7 @@ A module of its own, because it is about what files claim of themselves, whateve
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections import deque
@@ -71,8 +72,13 @@ class RowGroupWidths:
                 chunk, leaf = group.column(place), leaves[place]
                 offsets = (chunk.dictionary_page_offset, chunk.data_page_offset)
                 start = min((at for at in offsets if at), default=0)
+                # Headers of small columns are read at once: with every read other threads take Python.
+                size, held = chunk.total_compressed_size, stream
+                if 0 < size <= _SMALL:
+                    stream.seek(start)
+                    held = io.BytesIO(stream.read(size))
                 try:
-                    found = list(_pages(stream, start, chunk.num_values))
+                    found = list(_pages(held, start, chunk.num_values, 0 if held is stream else start))
                 except ValueError as error:
                     raise pa.ArrowInvalid(f"column {leaf.path!r}: {error}") from error
                 self._add(leaf, found, group.num_rows)
@@ -118,10 +124,13 @@ class _Page(NamedTuple):
     is_dictionary: bool
 
 
-def _pages(file: BinaryIO, start: int, values: int) -> Iterator[_Page]:
-    """The pages of a column chunk with so many values, from where the first one is."""
+def _pages(file: BinaryIO, start: int, values: int, first: int) -> Iterator[_Page]:
+    """The pages of a column chunk with so many values, from where the first one is.
+
+    `file` are the bytes of a file from place `first` on.
+    """
     while values > 0:
-        header, length = _header(file, start)
+        header, length = _header(file, start, first)
         kind: dict[int, Any] = next((header[k] for k in (5, 7, 8) if isinstance(header.get(k), dict)), {})
         numbers: list[Any] = [header.get(2), header.get(3), kind.get(1)]
         if not all(type(number) is int and number >= 0 for number in numbers):
@@ -134,11 +143,11 @@ def _pages(file: BinaryIO, start: int, values: int) -> Iterator[_Page]:
         start += length + packed
 
 
-def _header(file: BinaryIO, start: int) -> tuple[dict[int, Any], int]:
+def _header(file: BinaryIO, start: int, first: int) -> tuple[dict[int, Any], int]:
     """Fields of the header at a place, and its length."""
     window = _WINDOW
     while True:
-        file.seek(start)
+        file.seek(start - first)
         text = file.read(window)
         try:
             return _struct(text, 0, 0)

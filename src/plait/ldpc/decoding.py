@@ -156,12 +156,10 @@ def messages_of(batch: DecodeBatch, ratios: NDArray[Any], prior: NDArray[Any], r
     sums, said = _LIMITS[kind]
     pairs = prior.reshape(-1, 2, width)
     pairs[:] = 0.5
-    clipped, odds = np.clip(ratios.astype(np.float64), -said, said), np.empty(ratios.shape)
-    for side, sign in enumerate((-1, 1)):
-        # In one place: new pages take longer than what is computed.
-        np.exp(np.multiply(clipped, sign, out=odds), out=odds)
-        odds += 1
-        pairs[:columns, side, :words] = np.divide(1, odds, out=odds).T
+    odds = np.clip(ratios.astype(np.float64), -said, said)
+    np.exp(np.negative(odds, out=odds), out=odds)
+    zero = 1 / (1 + odds)
+    pairs[:columns, 0, :words], pairs[:columns, 1, :words] = zero.T, (odds * zero).T
     return Parities(*map(kind, (0, 1, math.exp(-sums), math.exp(-said)))), ()
 
 
@@ -181,7 +179,7 @@ def _run(run: Any, batch: DecodeBatch, target: Target) -> Found:
     # Memory is used again: new pages take as long as what is written to them.
     spare: list[tuple[NDArray[Any], NDArray[np.int64]]] = [
         (np.empty(ends[-1] * width * kind.itemsize + 64, np.uint8), np.empty((2, code.size), np.int64))
-        for _ in range(target.threads)
+        for _ in range(min(target.threads, -(-count // width)))
     ]
 
     def one(first: int) -> None:

@@ -345,13 +345,12 @@ def decode_batch(batch: DecodeBatch, target: CudaTarget) -> Found | None:
     def one(first: int) -> None:
         part = batch.ratios[first : first + _WORDS]
         with POOL.slot(target.devices) as slot:
-            given = slot.upload("ratios", to_units(part, np.empty(part.shape, np.int8)))
-            tables = plan._replace(**{name: slot.upload(name, one) for name, one in plan._asdict().items()})
+            given = slot.upload("given", (plan, to_units(part, np.empty(part.shape, np.int8))))
             held = [
                 slot.room(f"out {k}", (len(part), *one.shape[1:]), one.dtype) for k, one in enumerate(out)
             ]
             blocks, more = -(-len(part) // (2 * pairs)), {"stream": slot.stream, "shared": shared}
-            decode_pairs.launch(blocks, threads, tables, given, limits, tuple(held), **more)
+            decode_pairs.launch(blocks, threads, *given, limits, tuple(held), **more)
             found = [slot.download(f"out {k}", array) for k, array in enumerate(held)]
             slot.wait()
             for whole, values in zip(out, found, strict=True):

@@ -389,6 +389,9 @@ def _write_path(words: Any, end: int, runs: Any, count: int, item: int, out: Any
     out.sizes[1, item] = write_number(out.differences, item, size, same)
 
 
+_ZERO, _TEN = np.uint64(48), np.uint64(10)
+
+
 @shared
 def write_number(out: Any, row: int, at: int, number: int) -> int:
     """Decimal digits, of which there are at most 19, into a row of bytes; where they end."""
@@ -397,7 +400,9 @@ def write_number(out: Any, row: int, at: int, number: int) -> int:
     while digits < 19 and number >= bound:
         bound *= 10
         digits += 1
-    for k in range(digits - 1, -1, -1):
-        out[row, at + k] = 48 + number % 10
-        number //= 10
+    # Without signs: of several in a line LLVM takes seconds to lay out places that may be negative.
+    end, rest = np.uint64(at + digits - 1), np.uint64(number)
+    for k in range(np.uint64(digits)):
+        out[row, end - k] = _ZERO + rest % _TEN
+        rest //= _TEN
     return at + digits

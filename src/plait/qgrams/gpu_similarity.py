@@ -97,18 +97,13 @@ def compare_warps(sink: Any, queries: Any, targets: Any, table: Any, across: Any
 def _on_device(slot: Any, name: str, texts: Grams, first: int, last: int) -> Any:
     """`Grams` of texts from `first` on: int32 but for `starts`, `counts` in both halves, and none empty."""
     begin, end = int(texts.starts[first]), int(texts.starts[last])
-
-    def there(part: str, values: NDArray[Any], kind: Any = np.int32) -> Any:
-        return slot.upload(f"{name} {part}", np.append(values, 0).astype(kind))
-
     counts = np.minimum(texts.counts[begin:end], 0xFFFF).astype(np.uint32) * np.uint32(0x10001)
-    return Grams(
-        there("grams", texts.grams[begin:end]),
-        there("counts", counts.view(np.int32)),
-        slot.upload(f"{name} starts", texts.starts[first : last + 1] - begin),
-        slot.upload(f"{name} sizes", texts.sizes[first:last].astype(np.int32)),
-        slot.upload(f"{name} order", texts.order[first:last].astype(np.int32)),
-    )
+    found: Any = [
+        *(np.append(one, 0).astype(np.int32) for one in (texts.grams[begin:end], counts.view(np.int32))),
+        texts.starts[first : last + 1] - begin,
+        *(one[first:last].astype(np.int32) for one in (texts.sizes, texts.order)),
+    ]
+    return slot.upload(name, Grams(*found))
 
 
 def similar_batch(batch: SimilarBatch, target: CudaTarget) -> list[NDArray[np.int64]] | None:

@@ -95,7 +95,7 @@ def step(lanes: Any, state: Any) -> Any:
 def fill_lanes(lanes: Any, kind: Any, unit: Any, states: Any, steps: int, tile: Any, out: Any) -> None:
     """Fill `out`, of which every lane has so many steps one behind the other.
 
-    `states` float64 (6, lanes) are those before each; `tile` float64 (TILE, lanes) is memory.
+    `states` float64 (6, lanes) are those before each; `tile` float64 (1, TILE * lanes) is memory.
     """
     p = load(lanes, states, 0, 0), load(lanes, states, 1, 0), load(lanes, states, 2, 0)
     q = load(lanes, states, 3, 0), load(lanes, states, 4, 0), load(lanes, states, 5, 0)
@@ -103,11 +103,11 @@ def fill_lanes(lanes: Any, kind: Any, unit: Any, states: Any, steps: int, tile: 
     for first in range(0, steps, TILE):
         for t in range(TILE):
             state, word = step(lanes, state)
-            store(lanes, tile, t, 0, word)
+            store(lanes, tile, 0, t * width_of(lanes), word)
         for lane in range(width_of(lanes)):
             start = lane * steps + first
             # Slices: their places are seen to be no negative ones; and words a known distance apart.
-            words, part = tile.reshape(tile.size)[lane:], out[start : start + min(TILE, steps - first)]
+            words, part = tile[0][lane:], out[start : start + min(TILE, steps - first)]
             for t in range(part.size):
                 part[t] = sample(kind, words[t * width_of(lanes)], unit)
 
@@ -145,7 +145,7 @@ def _run(run: Any, batch: Draws, target: Target) -> None:
         first, last = stretch
         steps = max(-(-(last - first) // lanes.width), _LEAST)
         states = states_of(skipped(batch.source, first), steps, lanes.width)
-        tile = np.empty((TILE, lanes.width))
+        tile = np.empty((1, TILE * lanes.width))
         run(lanes, batch.kind, batch.unit, states, steps, tile, batch.out[first:last])
 
     over_threads(target.threads, stretches(target.threads, size, _STRETCH), one)

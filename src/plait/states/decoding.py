@@ -192,15 +192,7 @@ _came_from: Final[Any] = by_type_of({Reached: _equal_way, Noted: _noted})
 
 @kernel
 def sweep_states(
-    lanes: Any,
-    algebra: Any,
-    model: _Tables,
-    codes: Any,
-    counts: Any,
-    block: Any,
-    values: Any,
-    ways: Any,
-    scales: Any,
+    lanes: Any, alg: Any, model: Any, codes: Any, counts: Any, block: Any, values: Any, ways: Any, scales: Any
 ) -> None:
     """Sweep sequences of `counts` frames side by side; `codes` int32 (sequences, frames): rows of the table.
 
@@ -208,18 +200,18 @@ def sweep_states(
     frames, in the end the last ones of each sequence. `ways` are kept of what reaches states before the
     weights of their frame. `scales` (sequences, frames): what probabilities were divided by.
     """
-    alg, first = _in_lanes(algebra, lanes), block[0]
+    own, first = _in_lanes(alg, lanes), block[0]
     for t in range(first, block[1]):
         before, after = values[t & 1], values[1 - (t & 1)]
         for s in range(0, values.shape[2], width_of(lanes)):
             for k in range(codes.shape[0]):
                 if t < counts[k]:
-                    found = _reached(ways, algebra, lanes, model, before, (t, first, k, s))
-                    found = extend(alg, found, load(lanes, model.table, codes[k, t], s))
+                    found = _reached(ways, alg, lanes, model, before, (t, first, k, s))
+                    found = extend(own, found, load(lanes, model.table, codes[k, t], s))
                     store(lanes, after, k, s, found)
         for k in range(codes.shape[0]):
             if t < counts[k]:
-                _scaled(algebra, after, scales, k, t)
+                _scaled(alg, after, scales, k, t)
 
 
 #: The same, called by other kernels.
@@ -355,7 +347,7 @@ def decode(model: HiddenMarkovModel, observations: ArrayLike) -> Decoded:
     return decode_each(model, [observations], device="cpu", threads=1)[0]
 
 
-@lru_cache(8)
+@lru_cache(2)
 def _kept(model: HiddenMarkovModel, algebra: Any) -> tuple[Any, _Tables]:
     return laid_out(algebra, *(model.logs if algebra is _BEST else model.probabilities))
 
@@ -645,7 +637,8 @@ def posterior(model: HiddenMarkovModel, observations: ArrayLike) -> _Floats:
         If an observation is not what it should be.
     """
     frames = len(observations) if isinstance(observations, str) else len(np.asarray(observations))
-    return _expected(model, observations, counted=False).posterior if frames else np.empty((0, len(model.states)))
+    empty = np.empty((0, len(model.states)))
+    return _expected(model, observations, counted=False).posterior if frames else empty
 
 
 def paths(model: HiddenMarkovModel, observations: ArrayLike) -> int:

@@ -72,18 +72,14 @@ def _swept(batch: SequenceBatch, target: CudaTarget, traced: bool, take: Any) ->
     def one(own: NDArray[np.int64]) -> None:
         codes, counts = batch.codes(own)
         with POOL.slot(target.devices) as slot:
-            model = tables._replace(
-                **{name: slot.upload(name, one) for name, one in tables._asdict().items()}
-            )
             memory = (
                 slot.room("values", (2, own.size, states), np.float64),
                 slot.room("reached", (codes.shape[1] + 1 if traced else 1, own.size, states), np.float64),
                 slot.room("scales", (own.size, 1) if traced else codes.shape, np.float64),
                 slot.room("path", codes.shape if traced else (1, 1), np.int32),
             )
-            given = model, slot.upload("codes", codes), slot.upload("counts", counts), memory
-            blocks = -(-own.size // _THREADS)
-            sweep_each.launch(blocks, _THREADS, batch.algebra, *given, stream=slot.stream)
+            given, blocks = slot.upload("given", (tables, codes, counts)), -(-own.size // _THREADS)
+            sweep_each.launch(blocks, _THREADS, batch.algebra, *given, memory, stream=slot.stream)
             scales, path = slot.download("scales", memory[2]), slot.download("path", memory[3])
             slot.wait()
             take(own, counts, scales, path)
@@ -262,7 +258,6 @@ def graph_batch(batch: GraphBatch, target: CudaTarget) -> list[Path] | None:
     def one(first: int) -> list[Path]:
         own = batch.frames[first : first + most]
         with POOL.slot(target.devices) as slot:
-            held = arcs._replace(**{name: slot.upload(name, one) for name, one in arcs._asdict().items()})
             frames = np.zeros((len(own), longest, max(graph.labels, 1)))
             for k, rows in enumerate(own):
                 frames[k, : len(rows), : graph.labels] = rows[:, : graph.labels]
@@ -276,9 +271,9 @@ def graph_batch(batch: GraphBatch, target: CudaTarget) -> list[Path] | None:
                 slot.room("path", (len(own), room), np.int32),
                 slot.room("lengths", len(own), np.int64),
             )
-            given = slot.upload("frames", frames), slot.upload("counts", counts), float(batch.beam)
-            start = np.int64(graph.start)
-            sweep_graph.launch(len(own), _BLOCK, held, start, *given, memory, out, stream=slot.stream)
+            held, *given = slot.upload("given", (arcs, frames, counts))
+            given = held, np.int64(graph.start), *given, float(batch.beam), memory, out
+            sweep_graph.launch(len(own), _BLOCK, *given, stream=slot.stream)
             scores, paths, lengths = (slot.download(f"out {k}", array) for k, array in enumerate(out))
             slot.wait()
             return [

@@ -352,25 +352,21 @@ def _differences_setup(query: BlockQuery, columns: int) -> BlockSetup:
     table[:, : query.scores.shape[1]] = query.scores + 2 * opened
 
     def side(size: int, is_free: bool) -> NDArray[np.uint8]:
-        values = np.full(size, opened if is_free else over, number)
-        values[0] = opened if is_free else 0
-        return values
+        return np.append(opened if is_free else 0, np.full(size, opened if is_free else over)).astype(number)
 
+    # One more than there are of each: none may be empty.
     top = np.append(number(opened), side(columns, bool(free.target_start)))
-    left, units = side(query.rows.size, bool(free.query_start)), np.array([-1, 0, 1], np.int32)
-    border = BlockBorder(top, left, np.zeros_like(left), units)
+    left = side(query.rows.size, bool(free.query_start))
+    border = BlockBorder(top, left, np.zeros_like(left), np.array([-1, 0, 1], np.int32))
     gap, algebra = GapDifferences(number(over)), SaturatingMaxPlus(_LOWEST, np.int32(0))
     before = 0 if free.query_start else opened + (query.rows.size - 1) * query.gap_extend
     return BlockSetup(host_lanes(8), gap, algebra, _ends(free), query.rows, table, border, before, 1 << 31)
 
 
-def block_setup(
-    query: BlockQuery, longest: int, kind: Any, *, lanes: Any = None, linear: bool | None = None
-) -> BlockSetup | None:
+def block_setup(query: BlockQuery, longest: int, kind: Any) -> BlockSetup | None:
     """How to sweep a query against blocks in lanes of a type; None if the type cannot hold what is needed.
 
-    `longest` is the longest target's residues, `kind` one of `LANE_TYPES`. By default `lanes` is the width
-    that suits this processor, and the recurrence for linear gaps is used if the costs allow it.
+    `longest` is the longest target's residues, `kind` one of `LANE_TYPES`.
     """
     if not _fits(query, longest, kind):
         return None
@@ -380,10 +376,8 @@ def block_setup(
     number = np.dtype(kind).type
     info = np.iinfo(kind)
     low = int(info.min)
-    if linear is None:
-        linear = query.gap_open == query.gap_extend and kind != np.int32
     gap: Any = AffineGap(number(-query.gap_open), number(-query.gap_extend))
-    if linear:
+    if query.gap_open == query.gap_extend and kind != np.int32:
         gap = LinearGap(number(-query.gap_open))
     cells = np.int32 if kind == np.int32 else np.int8
     table = np.full((query.scores.shape[0], PAD + 1), np.iinfo(cells).min, cells)
@@ -391,7 +385,7 @@ def block_setup(
     local = bool(query.free.local)
     zero = low if local else 0
     return BlockSetup(
-        host_lanes(8 * np.dtype(kind).itemsize) if lanes is None else lanes,
+        host_lanes(8 * np.dtype(kind).itemsize),
         gap,
         SaturatingMaxPlus(number(low), number(0)),
         _ends(query.free),

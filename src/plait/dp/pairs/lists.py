@@ -29,6 +29,7 @@ from plait.dp.pairs.paths import describe_paths
 from plait.dp.pairs.scores import (
     ROWS,
     LaneProfiles,
+    Matches,
     PairTable,
     QueryTable,
     ScoreScratch,
@@ -48,13 +49,12 @@ from plait.dp.pairs.traceback import (
 )
 from plait.errors import Unsupported
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
-from plait.lang.compile import host_features, kernel, shared
+from plait.lang.compile import by_type_of, host_features, kernel, shared
 from plait.lang.lanes import (
     equal,
     host_lanes,
     lanes_of,
     load,
-    minimum,
     select,
     splat,
     store,
@@ -297,18 +297,81 @@ class BesideScratch(NamedTuple):
 
 @shared
 def _note_octet(marks: Any, one: Any, two: Any, s: Any) -> Any:
-    """The choices of two cells: opening for what is handed on, where a bit is 0; the diagonal and ``e``.
+    """The choices of two cells, as `OctetBits` reads them: ``e`` where it is not the diagonal.
 
-    `marks` are 1, 16, 32, 64 and 128. A compiler that knew them would load each by its address each time.
+    `marks` are 1, 2, 4, ... and 0. A compiler that knew them would load each by its address each time, and
+    compare what was subtracted instead of what is 0.
     """
-    unit, none = marks[0], marks[0] - marks[0]
-    noted = minimum(two[5], unit) + minimum(two[5], unit) + minimum(two[4], unit)
-    noted = noted + noted + minimum(one[5], unit)
-    noted = noted + noted + minimum(one[4], unit)
-    noted = noted | select(equal(one[0], s[0]), marks[1], none)
-    noted = noted | select(equal(one[0], one[1]), marks[2], none)
-    noted = noted | select(equal(two[0], s[1]), marks[3], none)
-    return noted | select(equal(two[0], two[1]), marks[4], none)
+    zero, none = marks[8], marks[8] ^ marks[8]
+    noted = select(equal(one[0], s[0]), marks[0], select(equal(one[0], one[1]), marks[1], none))
+    noted = noted | select(equal(two[0], s[1]), marks[4], select(equal(two[0], two[1]), marks[5], none))
+    noted = noted | select(equal(one[4], zero), marks[2], none)
+    noted = noted | select(equal(one[5], zero), marks[3], none)
+    noted = noted | select(equal(two[4], zero), marks[6], none)
+    return noted | select(equal(two[5], zero), marks[7], none)
+
+
+class _Inside(NamedTuple):
+    """Cells in which no pair ends."""
+
+
+class _AtEdges(NamedTuple):
+    """Cells in rows or columns that end pairs, from those on that all pairs have."""
+
+    rows: Any
+    columns: Any
+
+
+def _leave(edges: Any, lanes: Any, scratch: Any, row: int, at: int, v: Any, u: Any) -> None:
+    return
+
+
+def _keep_edges(edges: Any, lanes: Any, scratch: Any, row: int, at: int, v: Any, u: Any) -> None:
+    for k in range(2):
+        if at + k + 1 >= edges.columns:
+            store(lanes, scratch.right[at + k + 1 - edges.columns], row, 0, v[k])
+        if row + 1 >= edges.rows:
+            store(lanes, scratch.below[row + 1 - edges.rows], at + k, 0, u[k])
+
+
+_see_edges = by_type_of({_Inside: _leave, _AtEdges: _keep_edges})
+
+
+@shared
+def _two_columns(
+    ends: Any, edges: Any, lanes: Any, rules: Any, rows: Any, columns: Any, state: Any, memory: Any
+) -> Any:
+    """Visit some rows of two columns, the first and what was looked up; `state` is what they hand down."""
+    (p, source, keep), (at, found), (scratch, bits) = rules, columns, memory
+    own, first = bits[at // 2 if keep else 0], ends.marks
+    low = splat(lanes, first[6]), splat(lanes, first[7]), splat(lanes, first[8]), splat(lanes, first[9])
+    high = splat(lanes, first[10]), splat(lanes, first[11]), splat(lanes, first[12]), splat(lanes, first[13])
+    marks = low + high + (splat(lanes, first[14]),)
+    u0, u1, f0, f1, seen = state
+    for row in range(rows[0], rows[1]):
+        s0, s1 = beside(source, lanes, scratch, row, found[0]), beside(source, lanes, scratch, row, found[1])
+        s0, s1 = with_floor(ends, lanes, seen, u0, (s0, s1))
+        v, e = load(lanes, scratch.v, row, 0), load(lanes, scratch.e, row, 0)
+        one = differences(p, u0, v, e, f0, s0)
+        _, _, u0, v, e, f0 = one
+        two = differences(p, u1, v, e, f1, s1)
+        _, _, u1, v2, e, f1 = two
+        seen = see(ends, lanes, seen, row, v, u1)
+        if keep:
+            store(lanes, own, row, 0, _note_octet(marks, one, two, (s0, s1)))
+        store(lanes, scratch.v, row, 0, v2)
+        store(lanes, scratch.e, row, 0, e)
+        _see_edges(edges, lanes, scratch, row, at, (v, v2), (u0, u1))
+    return u0, u1, f0, f1, seen
+
+
+def _all_seen(
+    ends: Any, edges: Any, lanes: Any, rules: Any, rows: Any, columns: Any, state: Any, memory: Any
+) -> Any:
+    return state
+
+
+_last_rows = by_type_of({EdgeEnds: _two_columns, LocalEnds: _all_seen})
 
 
 @shared
@@ -317,47 +380,28 @@ def sweep_beside(
 ) -> None:
     """Visit pairs beside each other, two columns at a time.
 
-    `gap` is `GapDifferences` of octets, `source` is `PairTable`, `QueryTable` or `LaneProfiles`, `ends` is
-    `EdgeEnds` or `LocalEnds`. ``ends.marks`` are ``u`` at the border above the first column and the others,
-    then ``v`` left of the first row and the others; the numbers in the source of what follows the shorter
-    queries and targets; and those of `_note_octet`. `sizes` are the most rows and columns of a pair, and the
-    rows and columns that all have.
+    `gap` is `GapDifferences` of octets, `source` is `Matches`, `PairTable`, `QueryTable` or `LaneProfiles`,
+    `ends` is `EdgeEnds` or `LocalEnds`. ``ends.marks`` are ``u`` at the border above the first column and the
+    others, then ``v`` left of the first row and the others; the numbers in the source of what follows the
+    shorter queries and targets; and those of `_note_octet`. `sizes` are the most rows and columns of a pair,
+    and the rows and columns that all have.
     """
-    p, none, borders = in_lanes(gap, lanes), splat(lanes, np.uint8(0)), ends.marks
+    none, borders = splat(lanes, np.uint8(0)), ends.marks
     rows, columns, all_rows, all_columns = sizes
-    low = splat(lanes, borders[6]), splat(lanes, borders[7]), splat(lanes, borders[8])
-    marks = *low, splat(lanes, borders[9]), splat(lanes, borders[10])
+    rules, edges = (in_lanes(gap, lanes), source, keep), _AtEdges(all_rows, all_columns)
     for row in range(rows):
         store(lanes, scratch.v, row, 0, splat(lanes, borders[2 if row == 0 else 3]))
         store(lanes, scratch.e, row, 0, none)
     for at in range(0, columns, 2):
         t0 = look_up(source, lanes, scratch, rows, at, 0)
         t1 = look_up(source, lanes, scratch, rows, at + 1, width_of(lanes))
-        u0, u1 = splat(lanes, borders[0 if at == 0 else 1]), splat(lanes, borders[1])
-        f0, f1 = none, none
-        seen = at_top(ends, lanes)
-        for row in range(rows):
-            s0, s1 = beside(source, lanes, scratch, row, t0), beside(source, lanes, scratch, row, t1)
-            s0, s1 = with_floor(ends, lanes, seen, u0, (s0, s1))
-            v, e = load(lanes, scratch.v, row, 0), load(lanes, scratch.e, row, 0)
-            one = differences(p, u0, v, e, f0, s0)
-            _, _, u0, v, e, f0 = one
-            if at + 1 >= all_columns:
-                store(lanes, scratch.right[at + 1 - all_columns], row, 0, v)
-            two = differences(p, u1, v, e, f1, s1)
-            _, _, u1, v2, e, f1 = two
-            if at + 2 >= all_columns:
-                store(lanes, scratch.right[at + 2 - all_columns], row, 0, v2)
-            seen = see(ends, lanes, seen, row, v, u1)
-            if keep:
-                noted = _note_octet(marks, one, two, (s0, s1))
-                store(lanes, bits[at // 2], row, 0, noted)
-            store(lanes, scratch.v, row, 0, v2)
-            store(lanes, scratch.e, row, 0, e)
-            if row + 1 >= all_rows:
-                store(lanes, scratch.below[row + 1 - all_rows], at, 0, u0)
-                store(lanes, scratch.below[row + 1 - all_rows], at + 1, 0, u1)
-        keep_best(ends, lanes, scratch.ends, seen, at)
+        above = splat(lanes, borders[0 if at == 0 else 1])
+        state = above, splat(lanes, borders[1]), none, none, at_top(ends, lanes)
+        inside = min(all_rows - 1, rows) if at + 2 < all_columns else 0
+        both, memory = (at, (t0, t1)), (scratch, bits)
+        state = _two_columns(ends, _Inside(), lanes, rules, (0, inside), both, state, memory)
+        state = _last_rows(ends, edges, lanes, rules, (inside, rows), both, state, memory)
+        keep_best(ends, lanes, scratch.ends, state[4], at)
 
 
 @shared
@@ -704,10 +748,20 @@ def _pads(source: PairTable) -> tuple[int, int] | None:
     return next(((row, column) for row in either[0] for column in either[1] if low[row + column]), None)
 
 
+def _matches(task: PairList) -> tuple[Matches, tuple[int, int]] | None:
+    """Scores of letters that are equal and others, which are not above 0, if that is all; pads, as above."""
+    letters = np.arange(max(int(task.query.max()), int(task.target.max())) + 1)
+    scores, same = task.matrix[np.ix_(letters, letters)], np.eye(letters.size, dtype=bool)
+    table = np.array([[scores[~same].min(initial=0), scores[same].max()]])
+    if (scores != table[0][same.astype(np.int64)]).any():
+        return None
+    return Matches(task.query, task.target, table), (254, 255)
+
+
 def _octet_source(source: Any, task: PairList) -> tuple[Any, tuple[int, int] | None]:
     """Where octets have scores from; and what no local alignment ends in, None if nothing is so."""
     if isinstance(source, PairTable):
-        return source, _pads(source) if task.free.local else (0, 0)
+        return _matches(task) or (source, _pads(source) if task.free.local else (0, 0))
     letters, size = len(source.table), int(task.query_starts[1])
     # No letter has the last number, and the row behind the others.
     pads = (31, letters) if max(letters, int(source.query.max()) + 1) < 32 else None
@@ -738,7 +792,7 @@ def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, Any, Any, bool] | No
     first = [opened if own or free.local else 0 for own in (free.target_start, free.query_start)]
     further = [opened if own or free.local else over for own in (free.target_start, free.query_start)]
     borders = first[0], further[0], first[1], further[1]
-    ends: Any = EdgeEnds(np.array([*borders, *pads, 1, 16, 32, 64, 128], np.uint8))
+    ends: Any = EdgeEnds(np.array([*borders, *pads, *(1 << np.arange(8)), 0], np.uint8))
     if free.local:
         ends = LocalEnds(ends.marks, np.uint8(opened))
     return batch.beside, GapDifferences(np.uint8(over)), read_only(source), ends, keeps(keep)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from plait.lang.compile import by_type, shared
 from plait.lang.lanes import (
     OneLane,
+    equal,
     greater,
     load,
     lookup,
@@ -80,6 +81,26 @@ class PairTable(NamedTuple):
     @staticmethod
     def beside(source: PairTable, lanes: Any, scratch: Any, row: Any, column: Any) -> Any:
         return lookup(lanes, source.table, 0, load(lanes, scratch.query, row, 0) + column)
+
+
+class Matches(NamedTuple):
+    """One score of equal letters and one of all others, for pairs beside each other.
+
+    `query` and `target` are the letters, uint8; `table` is (1, 2), the score of others first.
+    """
+
+    query: Any
+    target: Any
+    table: Any
+
+    @staticmethod
+    def look_up(source: Matches, lanes: Any, scratch: Any, rows: Any, at: Any, place: Any) -> Any:
+        others, equals = splat(lanes, source.table[0, 0]), splat(lanes, source.table[0, 1])
+        return load(lanes, scratch.target, at, 0), others, equals
+
+    @staticmethod
+    def beside(source: Matches, lanes: Any, scratch: Any, row: Any, column: Any) -> Any:
+        return select(equal(load(lanes, scratch.query, row, 0), column[0]), column[2], column[1])
 
 
 class QueryTable(NamedTuple):

@@ -54,8 +54,7 @@ class StripeBits(NamedTuple):
 class OctetBits(NamedTuple):
     """Choices of a pair in one of the lanes of `plait.dp.pairs.lists.sweep_beside`.
 
-    Two columns share an octet: four bits say whether what is handed on was opened before, the upper four the
-    others. The first cell, `row` and `column`, is 0 and 0.
+    Two columns share an octet, four bits of each. The first cell, `row` and `column`, is 0 and 0.
     """
 
     row: Any
@@ -64,7 +63,7 @@ class OctetBits(NamedTuple):
 
     @staticmethod
     def was_chosen(place: OctetBits, bits: Any, row: Any, column: Any, choice: Any) -> Any:
-        return (int(bits[column // 2, row, place.lane]) ^ 15) >> (column % 2 * 2 + (choice + 4) % 6) & 1
+        return int(bits[column // 2, row, place.lane]) >> (column % 2 * 4 + choice) & 1
 
 
 @by_type
