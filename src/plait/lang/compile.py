@@ -408,19 +408,16 @@ def _libraries(plain: bool) -> tuple[Any, Any]:
         def get_pointer_to_function(self, name: str) -> int:
             return 0
 
-        def finalize(self) -> None:
+        def _optimize_final_module(self) -> None:
+            passes, builder = self._codegen._module_pass_manager(opt=0, cost="cheap")
+            passes.run(self._final_module, builder)
+
+        def _finalize_final_module(self) -> None:
             self._finalize_dynamic_globals()
             self._finalized = True
 
     class Kernel(JITCodeLibrary):  # type: ignore[misc]
         again = True
-
-        def finalize(self) -> None:
-            # What bodies call, and what that calls: each once.
-            for library in self._linking_libraries:
-                more = (one for one in library._linking_libraries if one not in self._linking_libraries)
-                self._linking_libraries += dict.fromkeys(more)
-            super().finalize()
 
         def _optimize_final_module(self) -> None:
             super()._optimize_final_module()
