@@ -216,6 +216,14 @@ ENFORCED = ["--constraint", "--enforce"]
         (">a\nACGU\n", ["--constraint-file", "a.fa"], "line 1: found 'A' at base 1 of a"),
         (">a\nACGU\n", ["--shape", "a.fa"], "line 2: found 'ACGU', expected a base from 1 on"),
         (">a\nACGU\n", ["--plot", "a.fa"], "which is a file"),
+        (">a\nACGU\n....\n", [], "'.' at base 5 of a, expected A, C, G, U or T, and N; --constraint for"),
+        ("ACGU\n(..)\n", [], "and N; --constraint for"),
+        (
+            ">a\nACGU\n",
+            ["--shape-slope", "2"],
+            "--shape-slope, --shape-intercept: found no --shape",
+        ),
+        (">a\nACGU\n", ["--shape-intercept", "0"], "found no --shape, expected its file"),
     ],
 )
 def test_what_is_wrong_is_told(

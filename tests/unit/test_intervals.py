@@ -72,7 +72,7 @@ def rows(
 ) -> tuple[Any, Intervals]:
     batch = FoldBatch(rule, alg, weights, [])
     sweep = Room().sweep(lanes, choose, batch, [Strand(codes_of(one)) for one in sequences], group)
-    kernel(sweep)
+    kernel(sweep._replace(outside=Room().outside(sweep.kept, alg.zero)), False)
     return sweep.strands, sweep.kept
 
 
@@ -133,10 +133,11 @@ def best_of_prefixes(sequence: str, seed: int) -> list[Any]:
 LONG = [sequence_of(seed, 120, 100, "AAAAAAACG") for seed in range(2)]
 
 
-def filled_only(sweep: Any) -> None:
+def filled_only(sweep: Any, back: bool) -> None:
     """Rows by the kernel of commands, without the way back."""
+    assert not back
     empty = np.full((1, 1), BEST.one), np.empty((3, 1), np.int64), np.empty((1, 1), np.uint8)
-    fold_kernel(sweep, np.zeros(0, np.int64), *empty)
+    fold_kernel(sweep._replace(outside=()), np.zeros(0, np.int64), *empty)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ these tests once more for other processors.
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from plait.lang.lanes import (
     any_bits,
     equal,
     greater,
+    held,
     host_lanes,
     interleaved,
     lanes_of,
@@ -311,3 +312,49 @@ def test_squares_are_turned_and_lanes_narrowed(width: int) -> None:
     for function, own in zip((kernel(turned_and_narrowed), turned_and_narrowed), found, strict=True):
         function(lanes_of(width), rows, picked, wide, *own)
     assert all(map(np.array_equal, *found))
+
+
+class Inner(NamedTuple):
+    """A table and its step."""
+
+    table: Any
+    step: Any
+
+
+class Outer(NamedTuple):
+    """Tuples within a tuple: one with an array, and one without."""
+
+    inner: Any
+    numbers: Any
+    out: Any
+
+
+@shared
+def added(outer: Any, k: int) -> Any:
+    return outer.inner.table[k] * outer.inner.step + outer.numbers.width
+
+
+@shared
+def all_added(outer: Any) -> None:
+    for k in range(outer.inner.table.size):
+        outer.out[k] = added(outer, k)
+
+
+@kernel
+def held_kernel(outer: Any, other: Any, numbers: Any) -> int:
+    all_added(held(outer))
+    # One is at another place than the other.
+    all_added(held(other))
+    width: int = held(numbers).width
+    return width
+
+
+def test_what_is_held_is_the_tuple() -> None:
+    given, numbers = [], lanes_of(4)
+    for seed in range(2):
+        table = np.random.default_rng(seed).integers(0, 100, 9)
+        given.append(Outer(Inner(table, np.int64(seed + 2)), numbers, np.zeros(9, np.int64)))
+    assert held(given[0]) is given[0]
+    assert held_kernel(*given, numbers) == 4
+    for one in given:
+        assert one.out.tolist() == (one.inner.table * one.inner.step + 4).tolist()

@@ -118,6 +118,8 @@ class ModelOptions:
 
         if self.max_span is not None and self.max_span < 1:
             raise InvalidInput("--max-span", found=self.max_span, expected="a whole number of at least 1")
+        if shape.shape is None and shape != _SHAPE:
+            raise InvalidInput("--shape-slope, --shape-intercept", found="no --shape", expected="its file")
         if self.parameters is None:
             energies = Parameters.standard()
         elif self.parameters == "contrafold":

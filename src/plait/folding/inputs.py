@@ -204,7 +204,10 @@ class Inputs:
             return molecule_of(codes, known, settings)
         except InvalidInput as wrong:
             of = "" if records.names is None else f" of {records.name(k)}"
-            raise self.unfit(records, k, f"{wrong.found}{of}", wrong.expected, wrong.what) from None
+            plain = not self.constrained and wrong.what.startswith("sequence")
+            told = "; --constraint for constraints below" if plain and str(wrong.found)[1] in SIGNS else ""
+            expected = f"{wrong.expected}{told}"
+            raise self.unfit(records, k, f"{wrong.found}{of}", expected, wrong.what) from None
 
     def reactivities_of(self, name: str | None, codes: NDArray[np.int8]) -> NDArray[np.float64] | None:
         """Reactivities of a sequence, if there are any; FormatError if they are not of it."""

@@ -5,13 +5,27 @@ Vector instructions, and which serves when; those for tables and turned squares 
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from typing import Any
 
 import numpy as np
 
 from plait.lang import lanes as groups
-from plait.lang.compile import host_features, intrinsic, ir, models, register_model, specialise, types
+from plait.lang.compile import (
+    AttributeTemplate,
+    host_features,
+    infer_getattr,
+    intrinsic,
+    ir,
+    lower_builtin,
+    lower_getattr_generic,
+    models,
+    register_model,
+    specialise,
+    type_callable,
+    types,
+)
 
 #: Type of the lane numbers in LLVM's instructions.
 INDEX = ir.IntType(32)
@@ -32,6 +46,65 @@ class LaneMask(types.Type):  # type: ignore[misc]  # Numba is untyped
     def __init__(self, width: int) -> None:
         self.width = width
         super().__init__(name=f"mask({width})")
+
+
+class Held(types.Type):  # type: ignore[misc]  # Numba is untyped
+    """Numba type of the address of a tuple with names, `kind`, that has arrays."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+        # Names of functions have those of their arguments.
+        told = hashlib.blake2b(str(kind).encode(), digest_size=8).hexdigest()
+        super().__init__(name=f"{kind.instance_class.__name__}_{told}")
+
+
+def _has_arrays(kind: Any) -> bool:
+    return isinstance(kind, types.Array) or any(map(_has_arrays, getattr(kind, "types", ())))
+
+
+def _is_held(kind: Any) -> bool:
+    return hasattr(kind, "fields") and _has_arrays(kind)
+
+
+@register_model(Held)
+class _HeldModel(models.PrimitiveModel):  # type: ignore[misc]  # Numba is untyped
+    def __init__(self, manager: Any, kind: Held) -> None:
+        super().__init__(manager, kind, manager[kind.kind].get_value_type().as_pointer())
+
+
+@infer_getattr
+class _HeldFields(AttributeTemplate):  # type: ignore[misc]  # Numba is untyped
+    key = Held
+
+    def generic_resolve(self, held: Held, name: str) -> Any:
+        kind = dict(zip(held.kind.fields, held.kind.types, strict=True)).get(name)
+        return Held(kind) if _is_held(kind) else kind
+
+
+@lower_getattr_generic(Held)
+def _held_field(context: Any, builder: Any, held: Held, address: Any, name: str) -> Any:
+    at = held.kind.fields.index(name)
+    place = builder.gep(address, [ir.Constant(INDEX, 0), ir.Constant(INDEX, at)], inbounds=True)
+    return place if _is_held(held.kind.types[at]) else builder.load(place)
+
+
+@type_callable(groups.held)
+def _held_type(context: Any) -> Any:
+    return lambda fields: Held(fields) if _is_held(fields) else fields
+
+
+def _in_memory(builder: Any, value: Any) -> Any:
+    """The address of a value, in the memory of the function."""
+    with builder.goto_entry_block():
+        place = builder.alloca(value.type)
+    builder.store(value, place)
+    return place
+
+
+@lower_builtin(groups.held, types.BaseTuple)
+def _hold(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    # In the memory of the caller: a function of its own would have none any more.
+    return _in_memory(builder, args[0]) if _is_held(signature.args[0]) else args[0]
 
 
 def element_type(kind: Any) -> Any:

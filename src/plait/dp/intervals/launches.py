@@ -183,20 +183,19 @@ class Room:
                 table[0, starts[longest] + (longest - rows.BEFORE) * group :] = zero
         return rows.Intervals(closed, multi, exterior, starts, group)
 
-    def outside(self, kept: rows.Intervals, zero: Any) -> rows.Outside:
-        """Derivatives by C, M and X, to be made zero."""
-        names = zip(("by closed", "by multi", "by exterior"), kept, strict=False)
+    def outside(self, tables: Sequence[Any], zero: Any) -> rows.Outside:
+        """Derivatives by C, M and X, of the shapes of tables, to be made zero."""
+        names = zip(("by closed", "by multi", "by exterior"), tables, strict=False)
         return rows.Outside(*(self.taken(name, table.shape, zero) for name, table in names))
 
     def sweep(self, lanes: Any, choose: Any, batch: Any, strands: Sequence[Strand], group: int) -> rows.Sweep:
         """What up to `group` sequences of a batch are worked out from."""
         rule, alg = batch.rule, batch.algebra
         laid_out = strands_of(strands, group, alg.one)
-        layout = rows.OneSequence() if group == 1 else rows.SequenceALane()
         kept = self.intervals(laid_out.longest, group, lanes.width, alg.zero)
         memory = self.memory(laid_out.longest, group, lanes.width, alg.zero)
         (part,) = self.parts(laid_out.longest, 1, alg.zero)
-        return rows.Sweep(lanes, layout, choose, rule, alg, batch.loops, laid_out, kept, (), memory, part)
+        return rows.Sweep(lanes, choose, rule, alg, batch.loops, laid_out, kept, (), memory, part)
 
     def parts(self, n: int, count: int, zero: Any) -> list[rows.Part]:
         """Columns in so many parts of about as many cells each."""
@@ -265,8 +264,8 @@ class Summed(NamedTuple):
 
 
 #: What is launched.
-_OF_SUMS: Final = rows.fill_kernel, rows.outside_kernel, rows.pairs_kernel, walk.walk_kernel
-_ENTRIES: Final = (walk.fold_kernel, *_OF_SUMS, walk.suboptimal_kernel)
+_SUMS: Final = rows.fill_kernel, rows.pairs_kernel, walk.walk_kernel
+_ENTRIES: Final = (walk.fold_kernel, *_SUMS, walk.suboptimal_kernel)
 
 
 def _entries(compiled: bool) -> Sequence[Any]:
@@ -382,7 +381,7 @@ def _fold_in_parts(fold: Any, room: Room, sweep: rows.Sweep, count: int, threads
 
 
 def _sum(compiled: bool, batch: EnsembleBatch, target: Target) -> list[Summed]:
-    _, fill, derivatives, list_pairs, draw, _ = _entries(compiled)
+    _, fill, list_pairs, draw, _ = _entries(compiled)
     lanes, alg = host_lanes(64) if compiled and not batch.logarithms else lanes_of(1), batch.algebra
 
     @np.errstate(divide="ignore", over="ignore")
@@ -393,12 +392,13 @@ def _sum(compiled: bool, batch: EnsembleBatch, target: Target) -> list[Summed]:
 
         def laid_out() -> Any:
             sweep = room.sweep(lanes, rows.EveryStem(), batch, mine, group)
+            # Of one type, whoever wants derivatives.
+            tables = sweep.kept if batch.probabilities else [sweep.kept.exterior[:, :0]] * 3
+            sweep = sweep._replace(outside=room.outside(tables, alg.zero))
             if not batch.probabilities:
-                return sweep, bound(fill, sweep), None, None
-            # Before there are derivatives, sums are the same for all who want them.
-            reverse = sweep._replace(outside=room.outside(sweep.kept, alg.zero))
-            listing = _listing(list_pairs, room, reverse, _LISTED * longest * group, batch.logarithms)
-            return reverse, bound(fill, sweep), bound(derivatives, reverse), listing
+                return sweep, bound(fill, sweep, False), None, None
+            listing = _listing(list_pairs, room, sweep, _LISTED * longest * group, batch.logarithms)
+            return sweep, bound(fill, sweep, False), bound(fill, sweep, True), listing
 
         key = _same((fill, batch.probabilities), batch, mine, longest, group)
         sweep, call, derive, listing = room.again(key, laid_out)

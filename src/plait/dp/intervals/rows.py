@@ -50,10 +50,11 @@ from plait.dp.intervals.loops import (
 )
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor, close, leave, lengthen, widen
 from plait.lang.algebras import choice, extend, over_lanes
-from plait.lang.compile import by_type_of, kernel, shared
+from plait.lang.compile import by_type_of, plain_kernel, shared
 from plait.lang.lanes import (
     OneLane,
     equal,
+    held,
     load,
     lowest_bit,
     mask_bits,
@@ -69,14 +70,6 @@ RING = 32
 BEFORE = 40
 #: Vectors that are worked out side by side.
 BESIDE = 2
-
-
-class OneSequence(NamedTuple):
-    """Lanes are columns of one sequence."""
-
-
-class SequenceALane(NamedTuple):
-    """Each lane has a sequence of its own."""
 
 
 class Candidates(NamedTuple):
@@ -165,7 +158,6 @@ class Sweep(NamedTuple):
     """
 
     lanes: Any
-    layout: Any
     choose: Any
     rule: Any
     alg: Any
@@ -188,15 +180,22 @@ def rule_in(lanes: Any, rule: Any) -> Any:
     return NearestNeighbor(splat(lanes, rule.unpaired), splat(lanes, rule.outside))
 
 
-@kernel
-def fill_kernel(given: Any) -> None:
-    """Work out C, M and X of one sequence, or of one in each lane, of a `Sweep`."""
-    fill(given)
+@plain_kernel
+def fill_kernel(given: Any, back: bool) -> None:
+    """Work out C, M and X of a sequence, or of one a lane, of a `Sweep`; or derivatives, going `back`.
+
+    One kernel for both, since they have much in common.
+    """
+    sweep = held(given)
+    if back:
+        derive(sweep)
+    else:
+        fill(sweep)
 
 
 @shared
 def fill(sweep: Any) -> None:
-    """The same, within a kernel, or a part of it."""
+    """C, M and X, or a part of it."""
     lanes, alg, memory, part, strands = sweep.lanes, sweep.alg, sweep.memory, sweep.part, sweep.strands
     n, group = strands.longest, strands.group
     if part.top == part.end:
@@ -358,7 +357,7 @@ def sum_generic(sweep: Any, i: Any, way: Any) -> None:
             store(lanes, rows, here + 5, z, extend(alg, choice(alg, left, right), odd))
         first = splat(lanes, alg.zero)
         other = first
-        for u in range(6, largest_loop(sweep.layout, sweep.part.end, group, i, x, way) + 1):
+        for u in range(6, largest_loop(sweep, i, x, way) + 1):
             by_side = splat(lanes, entry(weights, BY_DIFFERENCE + u - 4))
             loop = splat(lanes, entry(weights, BY_SIZE + u))
             far, back = ring_row(GENERIC, i + (u - 1) * way), (u - 1) * side
@@ -382,29 +381,25 @@ def sum_own(sweep: Any, i: Any, way: Any) -> None:
     end = column(group, sweep.part.end) if count > 0 else 0
     for x in range(column(group, first_column(sweep, i)), end, width_of(lanes)):
         value = load(lanes, rows, found, x)
-        largest = largest_loop(sweep.layout, sweep.part.end, group, i, x, way)
+        largest = largest_loop(sweep, i, x, way)
         for k in range(count):
             left, right, loop = own_loop(weights, k)
             if left + right <= largest:
-                inner = load(
-                    lanes, rows, ring_row(GENERIC, i + (left + 1) * way), x - (right + 1) * way * group
-                )
+                row, back = ring_row(GENERIC, i + (left + 1) * way), (right + 1) * way * group
+                inner = load(lanes, rows, row, x - back)
                 value = close(sweep.rule, sweep.alg, value, inner, splat(lanes, loop))
         store(lanes, rows, found, x, value)
 
 
-def _any_loop(layout: Any, end: Any, group: Any, i: Any, x: Any, way: Any) -> Any:
-    return min(LARGEST_LOOP, end - 1 - i) if way > 0 else LARGEST_LOOP
-
-
-def _loop_up_to(layout: Any, end: Any, group: Any, i: Any, x: Any, way: Any) -> Any:
+@shared
+def largest_loop(sweep: Any, i: Any, x: Any, way: Any) -> Any:
+    """The most unpaired bases of a loop within or around a pair of a row and the columns of a place."""
+    end, group = sweep.part.end, sweep.strands.group
+    if group == 1:
+        return min(LARGEST_LOOP, end - 1 - i) if way > 0 else LARGEST_LOOP
     # A hairpin and its pair are within: no loop is larger in these columns, nor is one looked for.
     j = x // group - RING
     return min(LARGEST_LOOP, j + 1 - i - SMALLEST_HAIRPIN - 3 if way > 0 else end - 2 - j + i - 1)
-
-
-#: The most unpaired bases of a loop within or around a pair of a row and the columns of a place.
-largest_loop = by_type_of({OneSequence: _any_loop, SequenceALane: _loop_up_to})
 
 
 @shared
@@ -416,7 +411,7 @@ def sum_beside(sweep: Any, i: Any, way: Any) -> None:
     near, far = ring_row(TWO_THREE, i + 3 * way), ring_row(TWO_THREE, i + 4 * way)
     loop = splat(lanes, extend(alg, entry(weights, BY_SIZE + 5), entry(weights, BY_DIFFERENCE + 1)))
     for x in range(column(group, first_column(sweep, i)), column(group, sweep.part.end), width * BESIDE):
-        largest = largest_loop(sweep.layout, sweep.part.end, group, i, x, way)
+        largest = largest_loop(sweep, i, x, way)
         sum_one_side(sweep, i, way, x, largest, ONE_SIDED, BY_ONE_SIDED, 1)
         sum_one_side(sweep, i, way, x, largest, BULGE, BY_BULGE, 0)
         for z in (x, x + width):
@@ -463,7 +458,9 @@ def list_mates(sweep: Any) -> None:
 def pairs_of_row(sweep: Any, i: Any, begin: Any, end: Any) -> Any:
     """List the cells of a row that can pair, from a column to another, and count them."""
     strands, places, bits = sweep.strands, sweep.memory.places, sweep.memory.bits
-    group, count = width_of(by_column(sweep.layout, sweep.lanes)), 0
+    group, count = strands.group, 0
+    # One, or a power of two: to divide by it would take longer.
+    bits_of_group = lowest_bit(group)
     for base in range(BASES):
         bits[BASES + base, 0] = 0
     for g in range(group):
@@ -482,10 +479,9 @@ def pairs_of_row(sweep: Any, i: Any, begin: Any, end: Any) -> Any:
         while word != 0:
             x = 64 * z + lowest_bit(word)
             word = without_lowest(word)
-            j = x // group
-            places[0, count] = j
-            places[1, count] = x - j * group
-            count += int(allowed(strands, i, j, x - j * group))
+            j, g = x >> bits_of_group, x & (group - 1)
+            places[0, count], places[1, count] = j, g
+            count += int(allowed(strands, i, j, g))
     return count
 
 
@@ -499,8 +495,7 @@ def stems_of_row(sweep: Any, i: Any, begin: Any, end: Any) -> Any:
         value = load(one, kept.closed, 0, kept.starts[i] + j * group + g)
         stem = extend(alg, value, as_stem(weights, strands, STEM, i, j, g))
         store(one, sweep.memory.rows, STEMS, column(group, j) + g, stem)
-        places[0, count] = j
-        places[1, count] = g
+        places[0, count], places[1, count] = j, g
         count += int(value != alg.zero)
     return count
 
@@ -608,35 +603,19 @@ def add_below(sweep: Any, i: Any) -> None:
         store(lanes, rows, here, x, value)
 
 
-def _one_factor(layout: Any, lanes: Any, rows: Any, at: Any) -> Any:
-    return splat(lanes, load(OneLane(1), rows, STEMS, at))
-
-
-def _factor_a_lane(layout: Any, lanes: Any, rows: Any, at: Any) -> Any:
-    return load(lanes, rows, STEMS, at)
-
-
-#: s of this row at a place, as often as there are columns in a group of lanes.
-factor = by_type_of({OneSequence: _one_factor, SequenceALane: _factor_a_lane})
-
-
-def _alone(layout: Any, lanes: Any) -> Any:
-    return OneLane(1)
-
-
-def _side_by_side(layout: Any, lanes: Any) -> Any:
-    return lanes
-
-
-#: The lanes in which a column is worked out by itself, one for each sequence.
-by_column = by_type_of({OneSequence: _alone, SequenceALane: _side_by_side})
+@shared
+def factor(sweep: Any, k: Any) -> Any:
+    """The stem of this row up to k, in all lanes."""
+    lanes, rows, x = sweep.lanes, sweep.memory.rows, column(sweep.strands.group, k)
+    if sweep.strands.group == 1:
+        return splat(lanes, load(OneLane(1), rows, STEMS, x))
+    return load(lanes, rows, STEMS, x)
 
 
 @shared
 def stem_up_to(sweep: Any, k: Any) -> Any:
     """A stem of this row, and where M of what follows it stands."""
-    stem = factor(sweep.layout, sweep.lanes, sweep.memory.rows, column(sweep.strands.group, k))
-    return stem, sweep.kept.starts[k + 1] - RING * sweep.strands.group
+    return factor(sweep, k), sweep.kept.starts[k + 1] - RING * sweep.strands.group
 
 
 @shared
@@ -683,13 +662,20 @@ def add_stems(sweep: Any, here: Any, count: Any) -> None:
 
 
 def _best_stems(choose: Any, sweep: Any, i: Any, count: Any) -> None:
-    alg, multi, rows = sweep.alg, sweep.kept.multi, sweep.memory.rows
-    group, here = sweep.strands.group, SPLIT + (i & 1)
-    mine = by_column(sweep.layout, sweep.lanes)
-    rule = rule_in(mine, sweep.rule)
     # Choosing twice from the same changes nothing: M2 of this row serves for S, and so does a stem that is
     # no better.
     add_below(sweep, i)
+    if sweep.strands.group == 1:
+        best_columns(OneLane(1), sweep, i)
+    else:
+        best_columns(sweep.lanes, sweep, i)
+
+
+@shared
+def best_columns(mine: Any, sweep: Any, i: Any) -> None:
+    """M of a row, and S where a stem is better than what there is, by column of one sequence or several."""
+    alg, multi, rows = sweep.alg, sweep.kept.multi, sweep.memory.rows
+    group, here, rule = sweep.strands.group, SPLIT + (i & 1), rule_in(mine, sweep.rule)
     at, below = sweep.kept.starts[i], sweep.kept.starts[i + 1]
     first, best = first_column(sweep, i), splat(mine, alg.zero)
     if first > i + SMALLEST_HAIRPIN + 1:
@@ -706,26 +692,32 @@ def _best_stems(choose: Any, sweep: Any, i: Any, count: Any) -> None:
 
 
 def _every_stem(choose: Any, sweep: Any, i: Any, count: Any) -> None:
-    alg, multi, rows, places = sweep.alg, sweep.kept.multi, sweep.memory.rows, sweep.memory.places
-    n, group, here = sweep.strands.longest, sweep.strands.group, SPLIT + (i & 1)
-    mine = by_column(sweep.layout, sweep.lanes)
-    rule = rule_in(mine, sweep.rule)
-    columns = 0
+    places, columns = sweep.memory.places, 0
     for z in range(count):
         # Of several sequences, each may pair in the same column.
         if columns == 0 or places[0, columns - 1] != places[0, z]:
             places[0, columns] = places[0, z]
             columns += 1
-    add_stems(sweep, here, columns)
-    at, below = sweep.kept.starts[i], sweep.kept.starts[i + 1]
-    single = splat(mine, alg.zero)
-    for k in range(i + SMALLEST_HAIRPIN + 1, n):
+    add_stems(sweep, SPLIT + (i & 1), columns)
+    if sweep.strands.group == 1:
+        sum_columns(OneLane(1), sweep, i)
+    else:
+        sum_columns(sweep.lanes, sweep, i)
+    add_below(sweep, i)
+
+
+@shared
+def sum_columns(mine: Any, sweep: Any, i: Any) -> None:
+    """M of a row by column, of one sequence or of several."""
+    alg, multi, rows, group = sweep.alg, sweep.kept.multi, sweep.memory.rows, sweep.strands.group
+    here, rule = SPLIT + (i & 1), rule_in(mine, sweep.rule)
+    at, below, single = sweep.kept.starts[i], sweep.kept.starts[i + 1], splat(mine, alg.zero)
+    for k in range(i + SMALLEST_HAIRPIN + 1, sweep.strands.longest):
         x = column(group, k)
         single = lengthen(rule, alg, single, load(mine, rows, STEMS, x))
         under = load(mine, multi, 0, below + k * group)
         value = choice(alg, lengthen(rule, alg, under, load(mine, rows, here, x)), single)
         store(mine, multi, 0, at + k * group, value)
-    add_below(sweep, i)
 
 
 #: M and M2 of a row.
@@ -744,9 +736,9 @@ class Outside(NamedTuple):
     exterior: Any
 
 
-@kernel
-def outside_kernel(reverse: Any) -> None:
-    """Derivatives of all cells, of a `Sweep`; those by X[0], in `outside.exterior`, are the caller's."""
+@shared
+def derive(reverse: Any) -> None:
+    """Derivatives of all cells; those by X[0], in `outside.exterior`, are the caller's."""
     lanes, rule, alg, memory = reverse.lanes, reverse.rule, reverse.alg, reverse.memory
     strands, outside = reverse.strands, reverse.outside
     n, group = strands.longest, strands.group
@@ -757,7 +749,10 @@ def outside_kernel(reverse: Any) -> None:
         sum_generic(reverse, p, -1)
         sum_own(reverse, p, -1)
         sum_beside(reverse, p, -1)
-        multi_rows(reverse, p)
+        if group == 1:
+            multi_rows(OneLane(1), reverse, p)
+        else:
+            multi_rows(lanes, reverse, p)
         for g in range(group):
             at = p * group + g
             value = extend(alg, outside.exterior[0, at], rule.outside)
@@ -774,14 +769,12 @@ def outside_kernel(reverse: Any) -> None:
 
 
 @shared
-def multi_rows(reverse: Any, p: Any) -> None:
+def multi_rows(mine: Any, reverse: Any, p: Any) -> None:
     """Derivatives by S and R of a row, and by M and M2 of the next row through those of this row."""
     alg, rows, strands, by_rows = reverse.alg, reverse.memory.rows, reverse.strands, reverse.outside.multi
-    mine = by_column(reverse.layout, reverse.lanes)
-    rule = rule_in(mine, reverse.rule)
+    rule, single = rule_in(mine, reverse.rule), splat(mine, alg.zero)
     n, group, starts = strands.longest, strands.group, reverse.kept.starts
     here, after = SPLIT + (p & 1), SPLIT + 1 - (p & 1)
-    single = splat(mine, alg.zero)
     for j in range(n - 1, p - 1, -1):
         x = column(group, j)
         by_multi = load(mine, by_rows, 0, starts[p] + j * group)
@@ -790,23 +783,10 @@ def multi_rows(reverse: Any, p: Any) -> None:
         store(mine, rows, _BY_SINGLE, x, single)
         store(mine, rows, _BY_SPLIT, x, choice(alg, by_multi, by_two))
         if j > p:
-            below = load(mine, by_rows, 0, starts[p + 1] + j * group)
-            store(
-                mine, by_rows, 0, starts[p + 1] + j * group, close(rule, alg, below, by_multi, rule.unpaired)
-            )
+            below = starts[p + 1] + j * group
+            value = close(rule, alg, load(mine, by_rows, 0, below), by_multi, rule.unpaired)
+            store(mine, by_rows, 0, below, value)
             store(mine, rows, after, x, extend(alg, by_two, rule.unpaired))
-
-
-def _of_all_lanes(layout: Any, alg: Any, value: Any) -> Any:
-    return over_lanes(alg, value)
-
-
-def _of_each_lane(layout: Any, alg: Any, value: Any) -> Any:
-    return value
-
-
-#: The choice between values of all lanes that are of one sequence.
-over_sequence = by_type_of({OneSequence: _of_all_lanes, SequenceALane: _of_each_lane})
 
 
 @shared
@@ -816,14 +796,15 @@ def pass_behind(reverse: Any, q: Any) -> None:
     strands = reverse.strands
     group, multi, by_rows = strands.group, reverse.kept.multi, reverse.outside.multi
     at = reverse.kept.starts[q + 1] - RING * group
-    stem = factor(reverse.layout, lanes, rows, column(group, q))
-    total = splat(lanes, alg.zero)
+    stem, total = factor(reverse, q), splat(lanes, alg.zero)
     for x in range(column(group, q + SMALLEST_HAIRPIN + 2), column(group, strands.longest), width_of(lanes)):
         by_split = load(lanes, rows, _BY_SPLIT, x)
         total = close(rule, alg, total, by_split, load(lanes, multi, 0, at + x))
         store(lanes, by_rows, 0, at + x, close(rule, alg, load(lanes, by_rows, 0, at + x), by_split, stem))
-    total = over_sequence(reverse.layout, alg, total)
-    store(by_column(reverse.layout, lanes), rows, _BEHIND, column(group, q), total)
+    if group == 1:
+        store(OneLane(1), rows, _BEHIND, column(group, q), over_lanes(alg, total))
+    else:
+        store(lanes, rows, _BEHIND, column(group, q), total)
 
 
 @shared
@@ -853,7 +834,7 @@ def around_cell(reverse: Any, p: Any, q: Any, g: Any) -> None:
     store(one, rows, within, last, close(rule, alg, closing, total, entry(weights, row + CLOSING)))
 
 
-@kernel
+@plain_kernel
 def pairs_kernel(alg: Any, kept: Any, outside: Any, least: Any, ends: Any, pairs: Any, values: Any) -> int:
     """List weights of pairs above `least`, or no numbers, by sequence and row, while there is room; how many.
 

@@ -33,7 +33,8 @@ from plait.dp.intervals.loops import (
 from plait.dp.intervals.nearest_neighbor import leave
 from plait.dp.intervals.rows import fill
 from plait.lang.algebras import choice, extend
-from plait.lang.compile import kernel, shared
+from plait.lang.compile import kernel, plain_kernel, shared
+from plait.lang.lanes import held
 
 #: Signs of bases: unpaired, the first of a pair, and the last.
 UNPAIRED, OPENING, CLOSED = 46, 40, 41
@@ -55,21 +56,22 @@ class Walk(NamedTuple):
     lane: Any
 
 
-@kernel
+@plain_kernel
 def walk_kernel(filled: Any, lengths: Any, shares: Any, left: Any, signs: Any) -> None:
     """Structures of all sequences, in brackets: `signs`, uint8 (group, n)."""
-    walk_all(filled, lengths, shares, left, signs)
+    walk_all(held(filled), lengths, shares, left, signs)
 
 
-@kernel
+@plain_kernel
 def fold_kernel(given: Any, lengths: Any, shares: Any, left: Any, signs: Any) -> None:
     """Best structures of a `Sweep`, there and back: of short ones, calls take as long as the work.
 
     Without `lengths`, a part is worked out; with them, the way back follows.
     """
-    fill(given)
+    sweep = held(given)
+    fill(sweep)
     if lengths.size > 0:
-        walk_all(given, lengths, shares, left, signs)
+        walk_all(sweep, lengths, shares, left, signs)
 
 
 @shared
@@ -95,13 +97,14 @@ def walk_sequence(walk: Any, n: Any, shares: Any, left: Any, signs: Any) -> None
         asked = extend(alg, value_of(walk, kind, i, j), shares[0, step])
         step += 1
         total, stem, rest = alg.zero, (-1, -1), (STEMS, -1, -1)
-        at, value, first, behind = next_way(walk, kind, i, j, (0, 0, 0, alg.one), alg.zero)
+        at, done = (0, 0, 0, alg.one), False
         # Sums in another order can fall short by their rounding: the last way that there is.
-        while at[0] != NONE:
-            total, stem, rest = choice(alg, total, value), first, behind
-            if total >= asked:
-                break
+        while not done:
             at, value, first, behind = next_way(walk, kind, i, j, at, alg.zero)
+            done = at[0] == NONE
+            if not done:
+                total, stem, rest = choice(alg, total, value), first, behind
+                done = total >= asked
         top = push(left, push(left, top, *rest), PAIR, *stem)
 
 
