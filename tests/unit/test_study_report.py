@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import subprocess
+import sys
 from base64 import b64encode
 from itertools import pairwise
 from pathlib import Path
@@ -306,17 +307,22 @@ def test_figures_of_an_earlier_run_go(tmp_path: Path, draws: None, monkeypatch: 
     assert (folder / "figures" / "sweep_zeros.svg").read_bytes() == b"svg"
 
 
-def test_processes_draw_what_one_draws(draws: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_draw_what_one_draws(tmp_path: Path, draws: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pickle.py").write_text("open('ran', 'w')")
+    monkeypatch.chdir(tmp_path)
     spec = {"data": {"values": [{"n": 1}, {"n": 2}]}, "mark": "bar", "encoding": {"x": {"field": "n"}}}
     shown = [StudyFigure(f"f{k}", "section", f"Figure {k}", "A caption.", spec=spec) for k in range(3)]
     expected = [(figure, figure_files(figure)) for figure in shown]
     monkeypatch.setattr("plait.reports.figure._WORTH", 3)
     monkeypatch.setenv("PLAIT_THREADS", "2")
-    for lines in (figure_module._PROGRAM, "raise SystemExit(1)"):
+    program, there = figure_module._PROGRAM, sys.executable
+    for lines, executable in ((program, there), ("raise SystemExit(1)", there), (program, "/none")):
         monkeypatch.setattr("plait.reports.figure._PROGRAM", lines)
+        monkeypatch.setattr("sys.executable", executable)
         with drawing([*shown, StudyFigure("none", "section", "None", "Nothing to draw.")]) as finish:
             found = list(finish())
         assert sorted(found, key=lambda drawn: drawn[0].name) == expected
+    assert not (tmp_path / "ran").exists()
 
 
 def test_no_process_is_left_drawing(draws: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -297,16 +297,23 @@ def drawing(figures: Iterable[StudyFigure]) -> Iterator[Callable[[], Iterator[Dr
     with ExitStack() as stack:
         begun = []
         for share in shares:
-            given = stack.enter_context(TemporaryFile())
-            pickle.dump(share, given)
-            given.seek(0)
-            process = Popen([sys.executable, "-c", _PROGRAM], stdin=given, stdout=PIPE, stderr=DEVNULL)
-            begun.append(stack.enter_context(process))
+            try:
+                given = stack.enter_context(TemporaryFile())
+                pickle.dump(share, given)
+                given.seek(0)
+                # -P: what lies in the folder is no module.
+                command = [sys.executable or "", "-P", "-c", _PROGRAM]
+                process = stack.enter_context(Popen(command, stdin=given, stdout=PIPE, stderr=DEVNULL))
+            except OSError:
+                # Without room for files or processes, all is drawn here.
+                own += share
+                continue
+            begun.append((share, process))
             stack.callback(process.kill)
 
         def finish() -> Iterator[DrawnFigure]:
             yield from zip(own, map(figure_files, own), strict=True)
-            for share, process in zip(shares, begun, strict=True):
+            for share, process in begun:
                 drawn = process.communicate()[0]
                 # What it could not do, for want of memory say, is done here.
                 contents = map(figure_files, share) if process.returncode else pickle.loads(drawn)
