@@ -430,7 +430,7 @@ def test_threads_compile_different_kernels_one_after_the_other(monkeypatch: pyte
         with lock:
             monkeypatch.setattr(lock, "acquire", acquire)
             codegen.create_library = of_another
-            compiled = pool.submit(_jit._compile, dispatcher, (dispatcher.typeof_pyval(1),))
+            compiled = pool.submit(_jit._compile, dispatcher, (dispatcher.typeof_pyval(1),), False)
             assert arrived.wait(60)
             del codegen.create_library
         assert compiled.result().library.get_pointer_to_function(compiled.result().fndesc.llvm_func_name)
