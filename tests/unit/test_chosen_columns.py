@@ -25,7 +25,7 @@ from plait.run.dask import DaskExecutor
 from plait.run.executor import Progress
 from plait.run.rows import FinishedRun
 from plait.vdj import PathCounter, PathModel
-from plait.vdj.count_files import CountSummary, count_files
+from plait.vdj.count_files import BlockCounter, CountSummary, count_files
 from plait.vdj.model import load_model
 from plait.vdj.model.pgen import pgen_files, posterior_files
 from plait.vdj.model.scenarios import scenario_files
@@ -169,6 +169,26 @@ def test_totals_of_models(tmp_path: Path, locus: str, model: PathModel, options:
         assert more.select(few).equals(found)
         axes = json.loads(pq.read_schema(tmp_path / "few.parquet").metadata[b"plait.list_axes"])
         assert [axis["axis"] for axis in axes["path_count_sweep"]] == ["pi", "nu"] and len(axes) == 1
+
+
+def test_few_rows_are_counted_at_a_time(
+    table: Path, counter: PathCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = PathCounter("human_igh", PathModel(sweep_pi=range(5), sweep_nu=range(11)), device="cpu", threads=1)
+    assert BlockCounter(many).most * 8 * 55 * len(many.germline.d) < 1 << 26
+    whole = rows_of(count(table, counter, "whole.parquet"))
+    counted: list[int] = []
+
+    def counting(self: PathCounter, junctions: Any, *calls: Any) -> Any:
+        counted.append(len(junctions))
+        return counts(self, junctions, *calls)
+
+    counts = PathCounter.count
+    monkeypatch.setattr(PathCounter, "count", counting)
+    monkeypatch.setattr(BlockCounter, "most", 7)
+    columns = ["path_count", "vd_gap", "status"]
+    assert rows_of(count(table, counter, "few.parquet", columns)).equals(whole.select(columns))
+    assert counted.count(7) == 6 and counted.count(16) == 0
 
 
 @pytest.mark.slow

@@ -233,9 +233,22 @@ class BlockCounter(RowWork[CountSummary]):
             counts = self.counter.totals(*columns[:3])
         # A total of one model that does not fit leaves those of the others.
         if counts is None or _OVERFLOW in counts.status:
+            if len(columns[0]) > self.most:
+                return self._in_pieces(columns)
             counts = self.counter.count(*columns[:3])
         self.identity.mark(counts.status, columns)
         return self.columns.batch(counts), counts.provenance.device
+
+    def _in_pieces(self, columns: list[pa.Array]) -> tuple[pa.RecordBatch, str | None]:
+        firsts = range(0, len(columns[0]), self.most)
+        found = [self.result([column.slice(first, self.most) for column in columns]) for first in firsts]
+        return pa.concat_batches([batch for batch, _ in found]), found[0][1]
+
+    @cached_property
+    def most(self) -> int:
+        """Rows to count at a time: what is not written takes memory, too."""
+        width = _row_bytes(self.counter.columns, self.counter.overflow, False, 0)
+        return rows_per_block(width // _TIMES_ON_GPU, _FEWEST_ROWS, _TIMES_ON_GPU * _MOST_ROWS)
 
     def summary(self, columns: list[pa.Array], result: pa.RecordBatch) -> CountSummary:
         """Statuses, zeros by gene, and what explains zeros."""
