@@ -29,7 +29,7 @@ from functools import partial
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypedDict, TypeVar
 
 from plait.devices.driver import DriverFacts, begin, device_problem, probe, usable
 from plait.errors import InvalidInput, TargetUnavailable
@@ -185,7 +185,14 @@ def check_device(device: str) -> None:
     raise InvalidInput("device", found=repr(device), expected=f"one of {', '.join(DEVICES)}")
 
 
-def resolve(device: str, threads: int | None = None) -> Target:
+class On(TypedDict, total=False):
+    """Where work is done: `device`, one of `DEVICES`, and `threads` of the CPU."""
+
+    device: str
+    threads: int | None
+
+
+def resolve(device: str = "auto", threads: int | None = None) -> Target:
     """The target of a name, one of `DEVICES`.
 
     `threads` are for what runs on the CPU, by default those of the settings. `InvalidInput` if there is no

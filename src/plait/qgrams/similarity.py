@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Problem, Target, over_threads, resolve, stretches
+from plait.devices.target import On, Problem, Target, over_threads, resolve, stretches
 from plait.errors import InvalidInput, in_range
 from plait.lang.algebras import choice, extend
 from plait.lang.compile import by_type_of, kernel, shared
@@ -350,8 +350,7 @@ def similarities(
     targets: Texts | None = None,
     *,
     q: int = 4,
-    device: str = "auto",
-    threads: int | None = None,
+    **on: Unpack[On],
 ) -> NDArray[np.float32]:
     """Similarities of all queries with all targets.
 
@@ -361,10 +360,9 @@ def similarities(
         Texts; without targets, the queries themselves. Text counts as UTF-8.
     q
         Letters of a q-gram, at most 255.
-    device
-        ``auto``, ``cpu``, ``cuda``, ...; answers are the same on all, and the CPU's.
-    threads
-        Threads of the CPU.
+    **on
+        `device`, ``auto``, ``cpu``, ``cuda``, ...; answers are the same on all, and the CPU's. `threads` of
+        the CPU.
 
     Returns
     -------
@@ -392,7 +390,7 @@ def similarities(
     out = np.zeros((left.sizes.size, right.sizes.size), np.float32)
     most = int(left.sizes.max(initial=0) + right.sizes.max(initial=0))
     inverse = 1 / np.maximum(np.arange(most + 1), 1)
-    _launched(SimilarBatch(left, right, vocabulary, Fraction(0), Matrix(out, inverse)), device, threads)
+    _launched(SimilarBatch(left, right, vocabulary, Fraction(0), Matrix(out, inverse)), **on)
     return out
 
 
@@ -403,8 +401,7 @@ def similar(
     q: int = 4,
     at_least: float | None = None,
     nearest: int | None = None,
-    device: str = "auto",
-    threads: int | None = None,
+    **on: Unpack[On],
 ) -> Similar:
     """Similar pairs: all above a similarity, or the nearest targets of each query.
 
@@ -420,10 +417,8 @@ def similar(
         either.
     nearest
         Instead: how many targets for each query, if they share anything with it.
-    device
-        ``auto``, ``cpu``, ``cuda``, ...; answers are the same on all.
-    threads
-        Threads of the CPU.
+    **on
+        `device`, ``auto``, ``cpu``, ``cuda``, ...; answers are the same on all. `threads` of the CPU.
 
     Returns
     -------
@@ -446,7 +441,7 @@ def similar(
     if nearest is not None:
         in_range("nearest", nearest, 1, 1 << 20)
         best = np.full((left.sizes.size, nearest, 3), (-1, 0, 1), np.int64)
-        _launched(SimilarBatch(left, right, vocabulary, Fraction(0), Nearest(best, own)), device, threads)
+        _launched(SimilarBatch(left, right, vocabulary, Fraction(0), Nearest(best, own)), **on)
         best = best[np.argsort(left.order)]
         rows, places = np.nonzero(best[:, :, 1] > 0)
         return _similar(np.column_stack([rows, best[rows, places]]))
@@ -460,9 +455,7 @@ def similar(
     least = np.array([-(-int(size) * top // low) for size in sums], np.int64)
     # Nothing in common is not similar.
     sink = Above(np.maximum(least, 1), own, _NONE, np.zeros(1, np.int64))
-    found = np.concatenate(
-        [_NONE, *_launched(SimilarBatch(left, right, vocabulary, ratio, sink), device, threads)]
-    )
+    found = np.concatenate([_NONE, *_launched(SimilarBatch(left, right, vocabulary, ratio, sink), **on)])
     return _similar(found[np.lexsort((found[:, 1], found[:, 0]))])
 
 
@@ -484,8 +477,8 @@ def _prepared(
     return found, vocabulary, targets is None
 
 
-def _launched(batch: SimilarBatch, device: str, threads: int | None) -> list[NDArray[np.int64]]:
-    chosen = resolve(device, threads)
+def _launched(batch: SimilarBatch, **on: Unpack[On]) -> list[NDArray[np.int64]]:
+    chosen = resolve(**on)
     return chosen.launch(_SIMILAR, batch) if batch.queries.sizes.size and batch.targets.sizes.size else []
 
 

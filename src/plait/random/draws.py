@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, Final, Literal, NamedTuple, Self, TypedDict, Unpack
+from typing import Any, Final, Literal, NamedTuple, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Problem, resolve
+from plait.devices.target import On, Problem, resolve
 from plait.errors import InvalidInput, one_of
 from plait.lang.compile import by_type_of, shared
 from plait.lang.lanes import minimum, product, ratio, select
@@ -160,12 +160,10 @@ def problem(name: str, run: Any, cuda: str, *kernels: Any) -> Problem[Draws, Any
     return Problem.of(name, run, *kernels, cuda=there, worth=lambda batch: batch.out.size >= WORTH)
 
 
-class Asked(TypedDict, total=False):
+class Asked(On, total=False):
     """Where numbers are drawn, and into what."""
 
     out: NDArray[Any] | None
-    device: str
-    threads: int | None
 
 
 class Generator(ABC):
@@ -249,8 +247,7 @@ class Generator(ABC):
         flat = found.reshape(-1) if self._order == "C" else found.T
         if flat.size:
             asked = Draws(kind, unit, self._source, flat)
-            target = resolve(**{"device": "auto", **where})
-            self._moved(flat.shape[-1], target.launch(self._problem, asked))
+            self._moved(flat.shape[-1], resolve(**where).launch(self._problem, asked))
         return found
 
     def _moved(self, words: int, end: Any) -> None:

@@ -13,12 +13,12 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plait.devices.target import Problem, Target, interpreted, over_threads, resolve
+from plait.devices.target import On, Problem, Target, interpreted, over_threads, resolve
 from plait.errors import InvalidInput, in_range
 from plait.lang.algebras import LogSum, Probability, SaturatingMaxPlus, algebra_in_lanes, choice, extend
 from plait.lang.compile import by_type_of, kernel, shared
@@ -36,7 +36,6 @@ from plait.lang.lanes import (
     store,
     width_of,
 )
-from plait.settings import thread_count
 from plait.states.models import HiddenMarkovModel
 
 _Floats = NDArray[np.float64]
@@ -463,13 +462,7 @@ _PATHS = _problem("best paths of sequences", _decode_groups, decode_states, cuda
 _LIKELIHOODS = _problem("likelihoods of sequences", _sum_groups, sweep_states, cuda="likelihood_batch")
 
 
-def decode_each(
-    model: HiddenMarkovModel,
-    sequences: Sequence[ArrayLike],
-    *,
-    device: str = "auto",
-    threads: int | None = None,
-) -> list[Decoded]:
+def decode_each(model: HiddenMarkovModel, sequences: Sequence[ArrayLike], **on: Unpack[On]) -> list[Decoded]:
     """Find the most probable path of each of many sequences.
 
     Parameters
@@ -478,10 +471,8 @@ def decode_each(
         The model.
     sequences
         Observations, each as for `decode`.
-    device
-        ``auto``, ``cpu``, ``cuda``, ...; answers are the same on all.
-    threads
-        Threads of the CPU.
+    **on
+        `device`, ``auto``, ``cpu``, ``cuda``, ...; answers are the same on all. `threads` of the CPU.
 
     Returns
     -------
@@ -493,21 +484,15 @@ def decode_each(
     InvalidInput
         If an observation is not what it should be.
     """
-    return resolve(device, threads).launch(_PATHS, _batch(model, sequences, _BEST))
+    return resolve(**on).launch(_PATHS, _batch(model, sequences, _BEST))
 
 
-def likelihood_each(
-    model: HiddenMarkovModel,
-    sequences: Sequence[ArrayLike],
-    *,
-    device: str = "auto",
-    threads: int | None = None,
-) -> _Floats:
+def likelihood_each(model: HiddenMarkovModel, sequences: Sequence[ArrayLike], **on: Unpack[On]) -> _Floats:
     """Compute the probability of each of many sequences, whatever the path.
 
     Parameters
     ----------
-    model, sequences, device, threads
+    model, sequences, **on
         As for `decode_each`; on GPUs sums may differ by roundings.
 
     Returns
@@ -520,7 +505,7 @@ def likelihood_each(
     InvalidInput
         If an observation is not what it should be.
     """
-    return resolve(device, threads).launch(_LIKELIHOODS, _batch(model, sequences, _SUM))
+    return resolve(**on).launch(_LIKELIHOODS, _batch(model, sequences, _SUM))
 
 
 def _batch(model: HiddenMarkovModel, sequences: Sequence[ArrayLike], algebra: Any) -> SequenceBatch:
@@ -528,17 +513,14 @@ def _batch(model: HiddenMarkovModel, sequences: Sequence[ArrayLike], algebra: An
     start, steps, emissions = model.logs if algebra is _BEST else model.probabilities
     parts, rows, logs, first = [emissions], [], [], len(emissions)
     for one in sequences:
-        if model.emissions is not None and np.ndim(one) != 2:
-            rows.append(model.codes(one))
-            logs.append(0.0)
-            continue
-        own, log = (model.log_weights(one), 0.0) if algebra is _BEST else _probabilities(model, one)
-        rows.append(np.arange(first, first + len(own), dtype=np.int32))
+        symbols, own, log = model.emissions is not None and np.ndim(one) != 2, emissions[:0], 0.0
+        if not symbols:
+            own, log = (model.log_weights(one), 0.0) if algebra is _BEST else _probabilities(model, one)
+        rows.append(model.codes(one) if symbols else np.arange(first, first + len(own), dtype=np.int32))
         parts.append(own)
         logs.append(log)
         first += len(own)
-    tables = start, steps, np.concatenate(parts)
-    return SequenceBatch(model, sequences, tables, rows, logs, algebra)
+    return SequenceBatch(model, sequences, (start, steps, np.concatenate(parts)), rows, logs, algebra)
 
 
 def _probabilities(model: HiddenMarkovModel, observations: ArrayLike) -> tuple[_Floats, float]:
@@ -636,9 +618,7 @@ def posterior(model: HiddenMarkovModel, observations: ArrayLike) -> _Floats:
     InvalidInput
         If an observation is not what it should be.
     """
-    frames = len(observations) if isinstance(observations, str) else len(np.asarray(observations))
-    empty = np.empty((0, len(model.states)))
-    return _expected(model, observations, counted=False).posterior if frames else empty
+    return _expected(model, observations, counted=False).posterior
 
 
 def paths(model: HiddenMarkovModel, observations: ArrayLike) -> int:
@@ -747,7 +727,7 @@ def fit(
     if not all(sizes) or not sizes:
         found, expected = "none, or one without frames", "at least one frame each"
         raise InvalidInput("sequences", found=found, expected=expected)
-    workers = thread_count() if threads is None else threads
+    workers = resolve("cpu", threads).threads
     coded = [None if np.ndim(one) == 2 else model.codes(one) for one in sequences]
     logs: list[float] = []
     while len(logs) < iterations:
@@ -755,9 +735,8 @@ def fit(
         logs.append(math.fsum(one.log_likelihood for one in expected_of))
         if logs[-1] == -math.inf:
             at = next(k for k, one in enumerate(expected_of) if one.log_likelihood == -math.inf)
-            raise InvalidInput(
-                f"sequences, {at}", found="an impossible one", expected="what the model can show"
-            )
+            found, expected = "an impossible one", "what the model can show"
+            raise InvalidInput(f"sequences, {at}", found=found, expected=expected)
         if progress is not None:
             progress(len(logs), logs[-1])
         model = _updated(model, expected_of, coded)

@@ -132,12 +132,10 @@ def into_states(graph: Graph) -> _Into:
     np.maximum.at(level, empty[:, 1], graph.ranks[empty[:, 0]] + 1)
     late = np.argsort(level, kind="stable")
     levels = np.searchsorted(level[late], np.arange(1, level.max(initial=0) + 2))
-    final = np.full(states, -math.inf)
-    final[list(graph.final)] = list(graph.final.values())
     ends = np.column_stack([arcs[order, 0], arcs[order, 2], order]).astype(np.int32)
     origins = np.ascontiguousarray(arcs[:, [0, 2]], np.int32)
     starts = np.searchsorted(arcs[order, 1], np.arange(states + 1))
-    return _Into(starts, ends, graph.weights[order], origins, late.astype(np.int32), levels, final)
+    return _Into(starts, ends, graph.weights[order], origins, late.astype(np.int32), levels, graph.ends)
 
 
 @shared

@@ -12,14 +12,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from plait.devices.target import Problem, Target, interpreted, over_threads, resolve
+from plait.devices.target import On, Problem, Target, interpreted, over_threads, resolve
 from plait.errors import FormatError, InvalidInput, in_range
 from plait.formats.compression import read_text
 from plait.lang.algebras import BIG_COUNT, Count, LogSum, MaxPlus, choice, extend
@@ -83,6 +82,8 @@ _STATE, _FIRST, _LAST, _TOKEN = range(4)
 _LOWER: Final = (1 << 32) - 1
 _MADE: Final = _LOWER - 1
 _BINS: Final = 1024
+#: Values are bins apart if they are not as near as this.
+_NEXT: Final = 1e-300
 #: States further on whose arcs are brought near, and arcs that are looked at before what they enter is.
 _AHEAD, _TOGETHER = 16, 64
 #: Tokens that there is room for at most; their numbers have 32 bits.
@@ -135,72 +136,50 @@ def _follow_empty(alg: Any, arcs: Any, at: Any) -> None:
 
 
 @shared
-def _last_kept(at: Any, beam: Any, most: Any) -> Any:
-    """Value and state of the last to keep: within the beam, of the best `most`, of equal ones the first."""
-    values = at.values[: at.counts[1]]
-    best, worst = -math.inf, math.inf
-    for value in values:
-        best, worst = max(best, value), min(worst, value)
-    least = best - beam
-    if values.size <= most:
-        return least, at.seats.shape[0]
-    # By bins of their values first: then the last one is looked for in its bin alone.
-    worst = max(worst, least)
-    scale = (_BINS - 1) / (best - worst) if best > worst else 0.0
-    at.bins[:] = 0
-    for value in values:
-        if value >= least:
-            at.bins[int((best - value) * scale)] += 1
-    if at.bins.sum() <= most:
-        return least, at.seats.shape[0]
-    last, count = 0, at.bins[0]
-    while count < most:
-        last += 1
-        count += at.bins[last]
-    own = 0
-    for i in range(values.size):
-        if values[i] >= least and int((best - values[i]) * scale) == last:
-            at.some[own], at.states[own] = values[i], at.now[i, _STATE]
-            own += 1
-    place = most - count + own - 1
-    _select(at.some, at.states, own - 1, place)
-    return at.some[place], at.states[place]
-
-
-@shared
-def _select(values: Any, states: Any, high: Any, place: Any) -> None:
-    """Order some values, of equal ones by state, so far that none before `place` belongs behind it.
-
-    Hoare's selection, among those up to `high`.
-    """
-    low = 0
-    while low < high:
-        value, s = values[(low + high) // 2], states[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while values[i] > value or (values[i] == value and states[i] < s):
-                i += 1
-            while values[j] < value or (values[j] == value and states[j] > s):
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                states[i], states[j] = states[j], states[i]
-                i += 1
-                j -= 1
-        if place <= j:
-            high = j
-        elif place >= i:
-            low = i
-        else:
+def _last_kept(at: Any, most: Any) -> Any:
+    """Value and state of the last of the best `most`, of equal ones the first."""
+    values, left, s = at.values[: at.counts[1]], most, -1
+    while True:
+        high = low = values[0]
+        for value in values:
+            high, low = max(high, value), min(low, value)
+        if not high - low > _NEXT:
             break
+        # By bins of their values: then the last one is looked for in its bin alone.
+        scale, last = (_BINS - 1) / (high - low), 0
+        at.bins[:] = 0
+        for value in values:
+            at.bins[int((high - value) * scale)] += 1
+        while at.bins[last] < left:
+            left -= at.bins[last]
+            last += 1
+        own = 0
+        for value in values:
+            if int((high - value) * scale) == last:
+                at.some[own] = value
+                own += 1
+        values = at.some[:own]
+    if left == values.size:
+        return high, at.seats.shape[0]
+    while left > 0 and s < at.values.size - 1:
+        s += 1
+        k = at.seats[s, 0] - at.counts[4]
+        left -= int(k >= 0 and at.values[k] == high)
+    return high, s
 
 
 @shared
 def _end_frame(alg: Any, at: Any, beam: Any, most: Any) -> None:
     """The frame under way becomes the one before, but for what is dropped."""
     kept, number, least, last = 0, at.counts[2], -math.inf, 0
-    if beam < math.inf or most < at.seats.shape[0] - 1:
-        least, last = _last_kept(at, beam, most)
+    if at.counts[1] > most:
+        least, last = _last_kept(at, most)
+    if beam < math.inf:
+        best = -math.inf
+        for value in at.values[: at.counts[1]]:
+            best = max(best, value)
+        if best - beam > least:
+            least, last = best - beam, at.seats.shape[0]
     for i in range(at.counts[1]):
         # Without branches: which states are kept cannot be foreseen.
         value, way, row, old = at.values[i], at.came[i], at.now[i], at.before[kept]
@@ -300,7 +279,6 @@ class Path(NamedTuple):
     outputs: NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
 class Graph:
     """A weighted finite-state transducer.
 
@@ -321,55 +299,36 @@ class Graph:
         If a number is out of range, or arcs without input label form a circle.
     """
 
-    start: int
-    arcs: NDArray[np.int64]
-    weights: _Floats
-    final: dict[int, float]
-    #: Of states: how many arcs without input label can come before them, -1 where none of these leaves.
-    ranks: NDArray[np.int32] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Check the arcs, and put them in order of the states they leave."""
-        given = np.asarray(self.arcs, np.int64).reshape(-1, 4)
-        weights = np.asarray(self.weights, np.float64)
+    def __init__(self, start: int, arcs: ArrayLike, weights: ArrayLike, final: dict[int, float]) -> None:
+        given, weights = np.asarray(arcs, np.int64).reshape(-1, 4), np.asarray(weights, np.float64)
         if (given.size and (given.min() < 0 or given.max() >= _MOST)) or weights.shape != (len(given),):
             expected = f"numbers from 0 to {_MOST - 1:,}, and a weight for each"
             raise InvalidInput("arcs", found=f"{len(given):,} with others", expected=expected)
-        numbers = [*weights.tolist(), *self.final.values()]
-        if any(math.isnan(x) or x == math.inf for x in numbers) or not self.final:
-            found = "none" if not self.final else "one that is no number below infinity"
+        numbers = [*weights.tolist(), *final.values()]
+        if any(math.isnan(x) or x == math.inf for x in numbers) or not final:
+            found = "none" if not final else "one that is no number below infinity"
             raise InvalidInput("weights", found=found, expected="logarithms, and at least one final state")
-        seen = np.array([self.start, *self.final, *given[:, :2].ravel()])
+        seen = np.array([start, *final, *given[:, :2].ravel()])
         if seen.min() < 0 or seen.max() >= max(_SPARSE, 16 * seen.size):
             expected = "states numbered one after the other, from 0 on"
             raise InvalidInput("states", found=f"numbers {seen.min()} to {seen.max()}", expected=expected)
         order = np.argsort(given[:, 0], kind="stable")
-        object.__setattr__(self, "arcs", given[order])
-        object.__setattr__(self, "weights", weights[order])
-        object.__setattr__(self, "ranks", self._ranked())
+        self.start, self.final, self.arcs, self.weights = start, final, given[order], weights[order]
+        self.states, self.labels = int(seen.max()) + 1, int(given[:, 2].max(initial=0))
+        self.ends = np.full(self.states, -math.inf)
+        self.ends[list(final)] = list(final.values())
+        self.ranks = self._ranked()
 
     @cached_property
-    def states(self) -> int:
-        """Number of states."""
-        return int(max([self.start, *self.final, int(self.arcs[:, :2].max(initial=0))])) + 1
-
-    @cached_property
-    def labels(self) -> int:
-        """The largest input label."""
-        return int(self.arcs[:, 2].max(initial=0))
-
-    @cached_property
-    def _tables(self) -> tuple[_Arcs, _Floats, NDArray[np.int32]]:
-        """The arcs, what states weigh in the end (states,), and seats, all free."""
+    def _tables(self) -> tuple[_Arcs, NDArray[np.int32]]:
+        """The arcs, and seats, all free."""
         bits = self.labels.bit_length()
         # One more, which is loaded ahead of its time and not followed.
         table = np.zeros((len(self.arcs) + 1, 2))
         table[:-1, 0], table[:-1, 1] = self.weights, self.arcs[:, 1] << bits | self.arcs[:, 2]
-        final = np.full(self.states, -math.inf)
-        final[list(self.final)] = list(self.final.values())
         seats = np.full((self.states + 1, 2), -1, np.int32)
         seats[:, 1] = np.searchsorted(self.arcs[:, 0], np.arange(self.states + 1))
-        return _Arcs(table, bits, self.ranks, int(self.ranks.max(initial=-1)) + 1), final, seats
+        return _Arcs(table, bits, self.ranks, int(self.ranks.max(initial=-1)) + 1), seats
 
     def _ranked(self) -> NDArray[np.int32]:
         """Ranks of the states that arcs without input label leave, -1 of others."""
@@ -430,7 +389,7 @@ class Graph:
         if start is None:
             raise FormatError(path, found="no line", expected="a graph as text")
         try:
-            return cls(start, np.array(arcs, np.int64).reshape(-1, 4), np.array(weights), final)
+            return cls(start, arcs, weights, final)
         except InvalidInput as error:
             raise FormatError(path, found=f"{error.what}: {error.found}", expected=error.expected) from error
 
@@ -457,8 +416,9 @@ class Graph:
         InvalidInput
             If the frames have too few labels, or a setting is out of range.
         """
-        in_range("beam", beam, 0)
-        in_range("most", self.states if most is None else most, 1)
+        return self.best_paths([frames], beam=beam, most=most, device="cpu", threads=1)[0]
+
+    def _best(self, frames: _Floats, beam: float, most: int | None) -> Path:
         ends, tokens, at = self._swept(_BEST, frames, beam, most)
         if not len(ends):
             return self.path(-math.inf, np.empty(0, np.int64))
@@ -472,13 +432,7 @@ class Graph:
         return self.path(float(ends[best]), np.array(found[-2::-1], np.int64))
 
     def best_paths(
-        self,
-        sequences: Sequence[Any],
-        *,
-        beam: float = math.inf,
-        most: int | None = None,
-        device: str = "auto",
-        threads: int | None = None,
+        self, sequences: Sequence[Any], *, beam: float = math.inf, most: int | None = None, **on: Unpack[On]
     ) -> list[Path]:
         """Find the best accepted path of each of many sequences of frames.
 
@@ -488,10 +442,9 @@ class Graph:
             Frames, each as for `best_path`.
         beam, most
             As for `best_path`.
-        device
-            ``auto``, ``cpu``, ``cuda``, ...; answers are the same on all. With `most` it is the CPU.
-        threads
-            Threads of the CPU.
+        **on
+            `device`, ``auto``, ``cpu``, ``cuda``, ...; answers are the same on all. With `most` it is the
+            CPU, whose `threads` there are.
 
         Returns
         -------
@@ -506,7 +459,7 @@ class Graph:
         in_range("beam", beam, 0)
         in_range("most", self.states if most is None else most, 1)
         batch = GraphBatch(self, [self._frames(one) for one in sequences], beam, most)
-        return resolve(device, threads).launch(_PATHS, batch)
+        return resolve(**on).launch(_PATHS, batch)
 
     def path(self, score: float, arcs: NDArray[np.int64]) -> Path:
         """The path by some arcs."""
@@ -533,7 +486,7 @@ class Graph:
         InvalidInput
             If the frames have too few labels.
         """
-        return float(np.logaddexp.reduce(self._swept(_LOG_SUM, frames)[0], initial=-math.inf))
+        return float(np.logaddexp.reduce(self._swept(_LOG_SUM, self._frames(frames))[0], initial=-math.inf))
 
     def paths(self, frames: Any) -> int:
         """Count the accepted paths.
@@ -553,7 +506,7 @@ class Graph:
         InvalidInput
             If the frames have too few labels.
         """
-        return sum(self._swept(BIG_COUNT, frames)[0].tolist())
+        return sum(self._swept(BIG_COUNT, self._frames(frames))[0].tolist())
 
     def _frames(self, frames: Any) -> _Floats:
         """What frames weigh."""
@@ -564,11 +517,11 @@ class Graph:
         return rows
 
     def _swept(
-        self, algebra: Any, frames: Any, beam: float = math.inf, most: int | None = None
+        self, algebra: Any, frames: _Floats, beam: float = math.inf, most: int | None = None
     ) -> tuple[NDArray[Any], NDArray[np.int64], _Visited]:
         """Values of final states that are reached, in order, and their tokens; what was visited."""
-        rows: Any = self._frames(frames)
-        arcs, final, seats = self._tables
+        rows: Any = frames
+        arcs, seats = self._tables
         sweep: Any = sweep_arcs
         if algebra is BIG_COUNT:
             sweep, table = interpreted(sweep_arcs), arcs.table.astype(object)
@@ -576,24 +529,15 @@ class Graph:
                 (own > -math.inf).astype(np.int64).astype(object) for own in (rows, table[:, 0])
             )
             arcs = arcs._replace(table=table)
-        states = self.states
+        states, kind, most = self.states, rows.dtype, self.states if most is None else most
         room = max(states, _TOGETHER, int(np.diff(seats[:, 1]).max()))
-        at = _Visited(
-            seats.copy(),
-            np.empty(states, rows.dtype),
-            np.empty(states, rows.dtype),
-            np.empty((states, 3), np.int32),
-            np.empty(states, np.int64),
-            np.empty((states, 4), np.int32),
-            np.empty(_BINS, np.int64),
-            np.empty(room, rows.dtype),
-            np.empty(room, np.int32),
-            np.empty(room, np.int64),
-            np.empty(max(min(_TOKENS, 2 * states * (len(rows) + 2)), 4 * states), np.int64),
-            np.zeros(5, np.int64),
-        )
+        tokens = max(min(_TOKENS, 2 * states * (len(rows) + 2)), 4 * states)
+        memory: Any = ((states, kind), (states, kind), ((states, 3), np.int32), (states, np.int64))
+        memory += ((states, 4), np.int32), (_BINS, np.int64), (room, kind), (room, np.int32)
+        memory += (room, np.int64), (tokens, np.int64), (5, np.int64)
+        at = _Visited(seats.copy(), *(np.zeros(*one) for one in memory))
         while True:
-            sweep(algebra, arcs, self.start, rows, beam, states if most is None else most, at)
+            sweep(algebra, arcs, self.start, rows, beam, most, at)
             if at.counts[3] > len(rows):
                 break
             keep_tokens(at, np.empty(len(at.tokens), np.int32))
@@ -604,7 +548,7 @@ class Graph:
                 at = at._replace(tokens=np.concatenate([at.tokens, np.empty_like(at.tokens)]))
         order = np.argsort(at.before[: at.counts[0], _STATE])
         last, values = at.before[order], at.old[order]
-        ends = final[last[:, _STATE]]
+        ends = self.ends[last[:, _STATE]]
         if algebra is not BIG_COUNT:
             # Logarithms of both algebras are extended by their sum.
             values += ends
@@ -622,15 +566,13 @@ class GraphBatch(NamedTuple):
 
 
 def _each_path(batch: GraphBatch, target: Target) -> list[Path]:
-    return over_threads(
-        target.threads, batch.frames, partial(batch.graph.best_path, beam=batch.beam, most=batch.most)
-    )
+    best = partial(batch.graph._best, beam=batch.beam, most=batch.most)
+    return over_threads(target.threads, batch.frames, best)
 
 
-_PATHS: Final = Problem(
+_PATHS: Final = Problem.of(
     "best paths of graphs",
-    cpu=_each_path,
-    reference=_each_path,
+    _each_path,
     cuda="plait.states.gpu_states:graph_batch",
     worth=lambda batch: sum(map(len, batch.frames)) * len(batch.graph.arcs) >= 1 << 36,
 )
