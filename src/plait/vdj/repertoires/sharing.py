@@ -34,6 +34,7 @@ from plait.run.executor import Executor, LocalExecutor, Progress
 from plait.types import Tabular
 from plait.vdj.calls import STATUSES, ClonotypeKey
 from plait.vdj.repertoires.expected import (
+    FALSE_DISCOVERIES,
     ClonotypeGeneration,
     ExpectedSharing,
     GenerationSettings,
@@ -343,6 +344,7 @@ class SharedRows:
             starts = run_starts(rows, ("p_sharing",))
             ranks = rank - np.repeat(starts, np.diff(starts, append=rows.num_rows))
             q = np.minimum.accumulate(np.minimum(np.asarray(rows["p_sharing"]) * tested / ranks, least))
+            expected.more_shared += int((q <= FALSE_DISCOVERIES).sum())
             self.found.add(rows.append_column("q_sharing", pa.array(q)))
             least, rank = float(q[-1]), rank - rows.num_rows
 
