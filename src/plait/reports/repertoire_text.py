@@ -220,6 +220,10 @@ def sharing_text(found: SharingSummary, output: str | os.PathLike[str]) -> str:
         lines += ["", *_distribution_lines(found)]
     if found.expected is not None:
         lines += ["", *_expected_lines(found.expected, clonotypes)]
+    if found.differing is not None:
+        more, tested = found.differing
+        told = f"Of {tested:,} tested clonotypes {more:,} differ by condition (q_condition <= {_MOST_Q})."
+        lines += ["", *paragraph(told)]
     return "\n".join([*lines, "", f"table  {os.fspath(output)}"]) + "\n"
 
 

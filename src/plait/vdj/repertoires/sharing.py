@@ -254,6 +254,7 @@ class SharedRows:
             "left_out": dict(self.left_out),
             "distribution": self.levels.table(),
             "expected": self.expected,
+            "differing": None if self.condition is None else self.condition.differing(),
             "overlaps": self.overlaps,
             "sets": self.sets,
         }
@@ -420,6 +421,8 @@ class SharingSummary:
         path_count_median and path_count_q75 over the counted ones.
     expected
         What generation leads to expect, if that was asked for.
+    differing
+        Clonotypes with ``q_condition`` up to 0.05, and all that were tested, if conditions were asked for.
     overlaps, sets
         How alike any two subjects are, and how many clonotypes each set of subjects has in common and none of
         the others, if overlaps were asked for. Of more than twelve subjects, sets are of those with most
@@ -431,6 +434,7 @@ class SharingSummary:
     left_out: Mapping[str, int]
     distribution: pa.Table
     expected: ExpectedSharing | None = None
+    differing: tuple[int, int] | None = None
     overlaps: pa.Table | None = None
     sets: pa.Table | None = None
 
