@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, Final
 
@@ -48,10 +48,10 @@ class Code:
 
     name: str
     size: int
-    bits: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    sent: NDArray[np.int64]
-    known: NDArray[np.int64]
+    bits: NDArray[np.int64] = field(repr=False)
+    starts: NDArray[np.int64] = field(repr=False)
+    sent: NDArray[np.int64] = field(repr=False)
+    known: NDArray[np.int64] = field(repr=False)
     most: int | None = None
 
     @property
