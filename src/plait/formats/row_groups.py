@@ -11,12 +11,13 @@ A module of its own, because it is about bytes of pages and footers, not about t
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from plait.lang.compile import kernel
 from plait.lang.lanes import highest_bit
@@ -34,9 +35,6 @@ _ROWS, _GROUPS = (3, 6), (4, _LIST)
 #: RowGroup, ColumnChunk and ColumnMetaData.
 _COLUMNS, _METADATA = 1, 3
 _PLACES: Final = ((5,), (2, 4, 6), (9, 10, 11, 14))
-#: Fields of RowGroup with its bytes, of pages as they are and before they are compressed.
-_PLAIN, _PACKED = 2, 6
-
 #: Metadata of a field whose lists, of one size and of int64, are written as differences, DELTA_BINARY_PACKED.
 DIFFERENCES: Final = {b"plait.encoding": b"differences"}
 #: Items of a page of such lists; and the level of zstd, with which some 3 of 10 bytes go in little time.
@@ -69,42 +67,41 @@ class EncodedRows(NamedTuple):
 
     def with_lists(self, lists: Mapping[int, tuple[str, pa.Array]], checksums: bool) -> EncodedRows:
         """The same rows without the file, with further columns at these places, as `DIFFERENCES`."""
-        text, sizes = self.footer, {_PLAIN: 0, _PACKED: 0}
-        _, _, at = _list(text, _value(text, *_GROUPS))
-        number, _, at = _field(text, at, 0)
-        _, count, at = _list(text, at)
+        _, _, at = _list(self.footer, _value(self.footer, *_GROUPS))
+        # A group begins with the list of its columns, behind which is how many bytes they have.
+        _, count, at = _list(self.footer, at + 1)
         ends = [at]
         for _ in range(count):
-            ends.append(_end(text, ends[-1], _STRUCT))
-        chunks, at = [text[start:end] for start, end in pairwise(ends)], ends[-1]
-        while text[at]:
-            number, kind, at = _field(text, at, number)
-            if number in sizes:
-                sizes[number] = _number(text, at) // 2
-            at = _end(text, at, kind)
-        pieces, start = [self.pages], len(MAGIC) + self.pages.size
+            ends.append(_end(self.footer, ends[-1], _STRUCT))
+        chunks = [self.footer[start:end] for start, end in pairwise(ends)]
+        plain, packed = _number(self.footer, ends[-1] + 1) // 2, self.pages.size
+        pieces = [self.pages]
         for place, (name, column) in lists.items():
-            pages, plain = _pages(column, checksums)
-            packed = sum(map(len, pages))
-            chunks.insert(place, _chunk(name, len(column) * column.type.list_size, plain, packed, start))
-            sizes = {_PLAIN: sizes[_PLAIN] + plain, _PACKED: sizes[_PACKED] + packed}
-            start += packed
+            pages, size = _pages(column, checksums)
+            sizes = len(column) * column.type.list_size, size, sum(map(len, pages))
+            chunks.insert(place, _chunk(name, (*sizes, len(MAGIC) + packed), column.flatten()))
+            plain, packed = plain + size, packed + sizes[2]
             pieces += pages
-        facts = [sizes[_PLAIN], self.rows, len(MAGIC), sizes[_PACKED]]
-        told = [
-            part + _varint(2 * fact)
-            for part, fact in zip((b"\x16", b"\x16", b"\x26", b"\x16"), facts, strict=True)
-        ]
-        group = b"".join([b"\x19", _of_structs(len(chunks)), *chunks, *told, b"\x14\0\0"])
+        told = _numbers(b"\x16\x16\x26\x16", (plain, self.rows, len(MAGIC), packed))
+        group = b"".join([b"\x19", _of_structs(len(chunks)), *chunks, told, b"\x14\0\0"])
         return EncodedRows(self.rows, None, pa.py_buffer(b"".join(pieces)), b"\x49\x1c" + group + b"\0")
 
 
-def _chunk(name: str, items: int, plain: int, packed: int, start: int) -> bytes:
-    """What a row group tells of a column of `DIFFERENCES`: INT64, its encodings, path, zstd, sizes, place."""
-    words = [b"\x26\0\x1c\x15\x04\x19\x25\x0a\x06\x19\x38"]
-    words += [_varint(len(word)) + word for word in (name.encode(), b"list", b"element")]
-    told = zip((b"\x15\x0c\x16", b"\x16", b"\x16", b"\x26"), (items, plain, packed, start), strict=True)
-    return b"".join([*words, *(part + _varint(2 * fact) for part, fact in told), b"\0\0"])
+def _numbers(kinds: bytes, numbers: Iterable[int]) -> bytes:
+    """Numbers that are not negative, each behind a byte that says which field it is, and of what type."""
+    return b"".join(bytes([kind]) + _varint(2 * number) for kind, number in zip(kinds, numbers, strict=True))
+
+
+def _chunk(name: str, facts: tuple[int, ...], items: pa.Array) -> bytes:
+    """What a group tells of a column of `DIFFERENCES`; facts are numbers: items, bytes, its place."""
+    words = [_varint(len(word)) + word for word in (name.encode(), b"list", b"element")]
+    path = b"\x26\0\x1c\x15\x04\x19\x25\x0a\x06\x19\x38" + b"".join(words) + b"\x15\x0c"
+    told = _numbers(b"\x36", [items.null_count])
+    if items.null_count < len(items):
+        least, most = pc.min_max(items).as_py().values()
+        told += b"\x28\x08" + most.to_bytes(8, "little", signed=True)
+        told += b"\x18\x08" + least.to_bytes(8, "little", signed=True)
+    return b"".join([path, _numbers(b"\x16\x16\x16\x26", facts), b"\x3c", told, b"\0\0\0"])
 
 
 def _pages(column: pa.Array, checksums: bool) -> tuple[list[bytes], int]:
@@ -127,13 +124,12 @@ def _pages(column: pa.Array, checksums: bool) -> tuple[list[bytes], int]:
         packed = np.empty(_BLOCK_BYTES * (values.size // _BLOCK + 1), np.uint8)
         body = b"".join([*levels, packed[: pack_differences(values, steps, packed)].data])
         content = codec.compress(body, asbytes=True)
-        header = [b"\x15\0\x15", _varint(2 * len(body)), b"\x15", _varint(2 * len(content))]
+        header = b"\x15\0" + _numbers(b"\x15\x15", (len(body), len(content)))
         if checksums:
             check = (zlib.crc32(content) ^ 1 << 31) - (1 << 31)
-            header += [b"\x15", _varint(check << 1 ^ check >> 31)]
-        header += [b"\x1c" if checksums else b"\x2c", b"\x15", _varint(2 * len(items))]
-        header.append(b"\x15\x0a\x15\x06\x15\x06\0\0")
-        pieces += [b"".join(header), content]
+            header += b"\x15" + _varint(check << 1 ^ check >> 31)
+        header += (b"\x1c" if checksums else b"\x2c") + _numbers(b"\x15\x15\x15\x15", (len(items), 5, 3, 3))
+        pieces += [header + b"\0\0", content]
         plain += len(pieces[-2]) + len(body)
     return pieces, plain
 
@@ -161,17 +157,15 @@ def pack_differences(values: Any, steps: Any, packed: Any) -> int:
             number = number >> 7 & (1 << 57) - 1
             size += 1
         packed[size & (1 << 62) - 1] = number
-        widths = size + 1
+        widths = size + 1 & (1 << 62) - 1
         size += 5
         for part in range(4):
-            bits = 0
+            bits = word = held = width = 0
             for k in range(32):
                 bits |= steps[32 * part + k]
-            width = 0
             if bits:
                 width = highest_bit(bits) + 1
-            packed[widths + part & (1 << 62) - 1] = width
-            word = held = 0
+            packed[widths + part] = width
             for k in range(32 * (width > 0)):
                 step = steps[32 * part + k]
                 word |= step << held
