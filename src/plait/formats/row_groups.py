@@ -65,7 +65,7 @@ class EncodedRows(NamedTuple):
         groups = RowGroups(empty)
         return self._replace(file=b"".join([MAGIC, groups.add(self), groups.end()]))
 
-    def with_lists(self, lists: Mapping[int, tuple[str, pa.Array]], checksums: bool) -> EncodedRows:
+    def with_lists(self, lists: Mapping[int, tuple[str, pa.Array]]) -> EncodedRows:
         """The same rows without the file, with further columns at these places, as `DIFFERENCES`."""
         _, _, at = _list(self.footer, _value(self.footer, *_GROUPS))
         # A group begins with the list of its columns, behind which is how many bytes they have.
@@ -77,7 +77,7 @@ class EncodedRows(NamedTuple):
         plain, packed = _number(self.footer, ends[-1] + 1) // 2, self.pages.size
         pieces = [self.pages]
         for place, (name, column) in lists.items():
-            pages, size = _pages(column, checksums)
+            pages, size = _pages(column)
             sizes = len(column) * column.type.list_size, size, sum(map(len, pages))
             chunks.insert(place, _chunk(name, (*sizes, len(MAGIC) + packed), column.flatten()))
             plain, packed = plain + size, packed + sizes[2]
@@ -100,11 +100,11 @@ def _chunk(name: str, facts: tuple[int, ...], items: pa.Array) -> bytes:
     if items.null_count < len(items):
         least, most = pc.min_max(items).as_py().values()
         told += b"\x28\x08" + most.to_bytes(8, "little", signed=True)
-        told += b"\x18\x08" + least.to_bytes(8, "little", signed=True)
+        told += b"\x18\x08" + least.to_bytes(8, "little", signed=True) + b"\x11\x11"
     return b"".join([path, _numbers(b"\x16\x16\x16\x26", facts), b"\x3c", told, b"\0\0\0"])
 
 
-def _pages(column: pa.Array, checksums: bool) -> tuple[list[bytes], int]:
+def _pages(column: pa.Array) -> tuple[list[bytes], int]:
     """Pages of lists that are not null themselves, in pieces; and their size without compression."""
     size, codec = column.type.list_size, pa.Codec("zstd", compression_level=_LEVEL)
     row = b"\x02\0" + (_varint(2 * size - 2) + b"\x01") * (size > 1)
@@ -124,12 +124,10 @@ def _pages(column: pa.Array, checksums: bool) -> tuple[list[bytes], int]:
         packed = np.empty(_BLOCK_BYTES * (values.size // _BLOCK + 1), np.uint8)
         body = b"".join([*levels, packed[: pack_differences(values, steps, packed)].data])
         content = codec.compress(body, asbytes=True)
+        check = (zlib.crc32(content) ^ 1 << 31) - (1 << 31)
         header = b"\x15\0" + _numbers(b"\x15\x15", (len(body), len(content)))
-        if checksums:
-            check = (zlib.crc32(content) ^ 1 << 31) - (1 << 31)
-            header += b"\x15" + _varint(check << 1 ^ check >> 31)
-        header += (b"\x1c" if checksums else b"\x2c") + _numbers(b"\x15\x15\x15\x15", (len(items), 5, 3, 3))
-        pieces += [header + b"\0\0", content]
+        header += b"\x15" + _varint(check << 1 ^ check >> 31)
+        pieces += [header + b"\x1c" + _numbers(b"\x15\x15\x15\x15", (len(items), 5, 3, 3)) + b"\0\0", content]
         plain += len(pieces[-2]) + len(body)
     return pieces, plain
 
@@ -175,7 +173,7 @@ def pack_differences(values: Any, steps: Any, packed: Any) -> int:
                         packed[size + byte & (1 << 62) - 1] = word >> 8 * byte & 255
                     size += 8
                     held -= 64
-                    word = step >> width - held & (1 << held) - 1
+                    word = step >> (width - held & 63) & (1 << held) - 1
             for byte in range(held // 8):
                 packed[size + byte & (1 << 62) - 1] = word >> 8 * byte & 255
             size += held // 8

@@ -361,7 +361,7 @@ class ParquetRows:
             ) from error
         writer.close()
         found = EncodedRows.of(sink.getvalue(), rows)
-        return found.with_lists(lists, self._checksums) if lists else found
+        return found.with_lists(lists) if lists else found
 
     def write(self, rows: pa.RecordBatch | EncodedRows) -> None:
         """Append rows."""
