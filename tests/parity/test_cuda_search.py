@@ -172,6 +172,17 @@ class TestSmall:
             expected = on_cpu(query, case.blocks)
             assert np.array_equal(scores.ravel()[:200], expected.ravel()[:200])
 
+    def test_queries_with_blocks_of_their_own(self) -> None:
+        from plait.dp.pairs import gpu_search as cuda_search
+
+        case, other = Case(3, [5] * 70, letters=4), Case(2, [1], letters=4, seed=1)
+        ranges = np.array([[0, 1], [1, 2]])
+        batch = BlockBatch([case.query, other.query], case.blocks, ranges=ranges)
+        found = cuda_search.score_batch(batch, CudaTarget([0]))
+        for query, own, scores in zip(batch.queries, ranges.tolist(), found, strict=True):
+            expected = on_cpu(query, case.blocks.between(*own))
+            assert np.array_equal(scores.ravel()[:6], expected.ravel()[:6])
+
     @pytest.mark.parametrize("least", [1, 9, 5000])
     @pytest.mark.parametrize("room", [0, 20])
     def test_the_best_are_those_of_all_scores(

@@ -556,7 +556,10 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
     target on its own; `progress` is told the cells of each part. `Unsupported` if scores could reach 2^31 or
     a target is too long for a device, `DeviceMemoryError` if memory does not suffice.
     """
-    queries, blocks, progress, *_ = batch
+    queries, blocks, progress, *_, ranges = batch
+    if ranges is not None and np.any(ranges != (0, len(blocks.lengths))):
+        ones = zip(queries, map(blocks.between, *ranges.T.tolist()), strict=True)
+        return [score_batch(BlockBatch([query], part), target)[0] for query, part in ones]
     devices = target.devices
     longest = int(blocks.lengths.max(initial=0))
     forms = [_FORMS.of(query, longest) for query in queries]
