@@ -194,6 +194,8 @@ def bad_output(path: object, why: str, expected: str = _NAME, hint: str | None =
 def _check_target(path: Path, target: Path) -> None:
     if _STREAMS.fullmatch(os.path.abspath(path)):
         raise bad_output(path, ", which is a stream of this process", hint=_PIPE_HINT)
+    if os.fspath(path) == "-":
+        raise bad_output(path, ", standard output", hint=_PIPE_HINT)
     if target.is_symlink():
         raise bad_output(path, ", a link that leads to itself")
     if not target.parent.is_dir():
