@@ -62,6 +62,7 @@ def test_queries_with_blocks_of_their_own() -> None:
     assert ranges.tolist() == [[0, 1], [1, 3], [3, 4]]
     assert blocks.lengths.ravel()[lanes].tolist() == lengths.tolist()
     target = CpuTarget(1)
+    assert target.launch(BLOCK_SCORES, BlockBatch([], blocks, ranges=ranges[:0])) == []
     found = target.launch(BLOCK_SCORES, BlockBatch(queries, blocks, ranges=ranges))
     for query, own, scores in zip(queries, ranges.tolist(), found, strict=True):
         (expected,) = target.launch(BLOCK_SCORES, BlockBatch([query], blocks.between(*own)))

@@ -223,7 +223,7 @@ def best_blocks(call: Callable[..., Any], batch: BestBatch, target: Target) -> B
 def score_blocks(call: Callable[..., Any], batch: BlockBatch, target: Target) -> list[NDArray[np.int64]]:
     """Best scores of each query; `call` and results as for `run_blocks`."""
     queries, blocks, progress, threads, sure, ranges = batch
-    if ranges is None:
+    if ranges is None or not queries:
         return [run_blocks(call, query, blocks, threads, progress, sure=sure) for query in queries]
     whole = queries[0]._replace(rows=np.concatenate([query.rows for query in queries]))
     setup = block_setup(whole, _widest(blocks), np.int8)
@@ -236,11 +236,12 @@ def score_blocks(call: Callable[..., Any], batch: BlockBatch, target: Target) ->
     lengths = np.minimum(kept.lengths, _MOST_OCTET).astype(np.int8)
     together = score_queries_kernel if call is score_blocks_kernel else interpreted(score_queries_kernel)
     together(setup, sizes, kept.packed, kept.first_columns, lengths, chosen, counts, memory, raw)
-    found = np.split(np.maximum(raw.astype(np.int64) - setup.zero, 0), np.cumsum(counts)[:-1])
+    parts = np.split(raw, np.cumsum(counts)[:-1])
+    found = [np.maximum(part.astype(np.int64) - setup.zero, 0) for part in parts]
     over = np.repeat(np.arange(sizes.size), counts)[(raw >= setup.ceiling).any(axis=1)]
     for k in np.unique(over).tolist():
-        part = blocks.between(*ranges[k].tolist())
-        found[k] = run_blocks(call, queries[k], part, threads, progress, LANE_TYPES[1:])
+        own = blocks.between(*ranges[k].tolist())
+        found[k] = run_blocks(call, queries[k], own, threads, progress, LANE_TYPES[1:])
     return found
 
 
