@@ -161,6 +161,14 @@ def check_not_input(path: str | os.PathLike[str], inputs: Iterable[str | os.Path
             raise bad_output(path, ", which is also an input", "another file", hint)
 
 
+def check_different(*paths: str | os.PathLike[str] | None) -> None:
+    """InvalidInput if two of the outputs are one file; those that are not wanted are None."""
+    names = [os.path.realpath(path) for path in paths if path is not None]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput("output", found=f"{name!r} for two outputs", expected="a file for each")
+
+
 @contextmanager
 def array_file(
     path: str | os.PathLike[str], kind: str, shape: tuple[int, ...], inputs: Iterable[str | os.PathLike[str]]
