@@ -19,8 +19,7 @@ from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import read_array
 from plait.ldpc import Code, code_named, decode, files, simulate
 from plait.ldpc.codes import code_of, read_alist
-from plait.ldpc.decoding import _DECODING, DecodeBatch
-from plait.ldpc.messages import Parities, added, parity, without
+from plait.ldpc.decoding import _DECODING, DecodeBatch, Parities, added, parity, without
 
 HAMMING = code_of("hamming", 7, [[0, 1, 2, 4], [0, 1, 3, 5], [0, 2, 3, 6]])
 FULL = code_of("full", 2, [[0], [0, 1]])

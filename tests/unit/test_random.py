@@ -18,7 +18,7 @@ from plait.devices.target import CpuTarget, ReferenceTarget, interpreted
 from plait.errors import InvalidInput
 from plait.lang.algebras import choice, extend
 from plait.lang.lanes import lanes_of
-from plait.random import Mrg32k3a, Mt19937, Sobol, mrg32k3a, mt19937, sobol
+from plait.random import Mrg32k3a, Mt19937, Sobol, generators
 from plait.random.draws import (
     Draws,
     Exponential,
@@ -29,7 +29,7 @@ from plait.random.draws import (
     normal_quantile,
     sample,
 )
-from plait.random.mrg32k3a import Modular, matrix_product, power
+from plait.random.generators import Modular, matrix_product, power
 
 GENERATORS: dict[str, Any] = {
     "mrg32k3a": lambda: Mrg32k3a(7),
@@ -163,10 +163,10 @@ def test_lanes(width: int) -> None:
     words = mrg(1000, 3)
     for size in (1, 127, 1000):
         steps = max(-(-size // width), 1)
-        out, tile = np.zeros(size, np.uint32), np.empty((1, mrg32k3a.TILE * width))
+        out, tile = np.zeros(size, np.uint32), np.empty((1, generators.TILE * width))
         states = mrg32k3a.states_of([3] * 6, steps, width)
         unit = Mrg32k3a._unit
-        fill = interpreted(mrg32k3a.fill_lanes)
+        fill = interpreted(generators.fill_lanes)
         fill(lanes_of(width), Mrg32k3a._word, unit, states, steps, tile, out)
         assert out.tolist() == words[:size]
 
