@@ -145,8 +145,7 @@ def test_streams_are_those_of_rngstreams() -> None:
 @pytest.mark.parametrize("name", GENERATORS)
 @pytest.mark.parametrize("draw", often(2, ["raw", "normal", "uniform", "exponential"]))
 def test_splits_and_the_reference(name: str, draw: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (mrg32k3a, mt19937, sobol):
-        monkeypatch.setattr(module, "_STRETCH", 64)
+    monkeypatch.setattr(generators, "_STRETCHES", (64, 64, 64))
     make = GENERATORS[name]
     expected = getattr(make(), draw)(700, device="reference")
     for threads in (1, 3):

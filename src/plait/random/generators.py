@@ -1,8 +1,8 @@
 """Generators of which any place can be reached at once.
 
 MRG32k3a: L'Ecuyer 1999, *Operations Research* 47: 159-164. MT19937, the Mersenne Twister: Matsumoto and
-Nishimura 1998, *ACM TOMACS* 8: 3-30. Sobol's sequence with the direction numbers of Joe and Kuo 2008, *SIAM J.
-Sci. Comput.* 30: 2635-2654.
+Nishimura 1998, *ACM TOMACS* 8: 3-30. Sobol's sequence, with direction numbers of Joe and Kuo 2008, *SIAM
+J. Sci. Comput.* 30: 2635-2654.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from plait.lang.compile import kernel, shared
 from plait.lang.lanes import greater, host_lanes, lanes_of, load, select, splat, store, width_of
 from plait.random.draws import Draws, Generator, Residue, Unit, problem, sample, whole
 
-
-#: Numbers for which a thread is worth its start: of MRG32k3a, of MT19937, which jumps to them, and of Sobol's.
+#: Numbers for which a thread is worth its start: of MRG32k3a, of MT19937, which jumps to them, of Sobol's.
 _STRETCHES: Final = 1 << 18, 1 << 24, 1 << 20
 
 
