@@ -163,7 +163,7 @@ def test_lanes(width: int) -> None:
     for size in (1, 127, 1000):
         steps = max(-(-size // width), 1)
         out, tile = np.zeros(size, np.uint32), np.empty((1, generators.TILE * width))
-        states = mrg32k3a.states_of([3] * 6, steps, width)
+        states = generators.states_of([3] * 6, steps, width)
         unit = Mrg32k3a._unit
         fill = interpreted(generators.fill_lanes)
         fill(lanes_of(width), Mrg32k3a._word, unit, states, steps, tile, out)
