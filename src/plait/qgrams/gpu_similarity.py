@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from plait.devices.cuda import cuda, cuda_kernel
 from plait.devices.cuda_devices import POOL
 from plait.devices.cuda_target import CudaTarget
-from plait.devices.ptx import instruction
+from plait.devices.ptx import on_halves
 from plait.devices.target import over_threads
 from plait.lang.compile import shared
 from plait.lang.warps import WARP
@@ -26,15 +26,7 @@ _BLOCKS: Final = 1 << 13
 _TABLE, _ROOM = 1 << 32, 1 << 22
 
 
-def _halves(word: Any) -> Any:
-    return np.array([word], np.int32).view(np.uint16)
-
-
-_least: Final = instruction(
-    "min.u16x2 $0,$1,$2;",
-    "vmin2.u32.u32.u32 $0,$1,$2,$2;",
-    lambda a, b: np.minimum(_halves(a), _halves(b)).view(np.int32)[0],
-)
+_least: Final = on_halves("min", "u")
 
 
 @shared
