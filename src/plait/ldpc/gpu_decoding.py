@@ -34,8 +34,8 @@ _COLUMNS: Final = 1 << 16
 _OCTETS: Final[Any] = types.int16
 _WORD: Final[Any] = types.int32
 _PLACE: Final[Any] = types.uint32
-#: Columns of a check; most checks of codes that are in use have 6 or 7.
-_DEGREE: Final = 32
+#: Columns of a check whose values stay in registers: most checks of codes that are in use have 6 or 7.
+_FEW: Final = 7
 #: In both halves of a word: 1, the largest number of 16 bits, and limits of sums and of what bits say.
 _ONES, _FULL, _MOST, _BOUND = (np.int32(0x10001 * n) for n in (1, 0x7FFF, 127, BOUND))
 _NOTHING, _LOW, _BOTH = (np.int32(n) for n in (0, 0x80, 0x8080))
@@ -136,20 +136,15 @@ def _message(value: Any, size: Any, least: Any, tells: Any, signs: Any) -> Any:
 
 
 @shared
-def _step(held: Any, places: Any, sums: Any, said: Any, at: Any, apart: Any, degree: Any) -> None:
-    """Renew the messages of a check on two words; messages are held with all bits changed.
-
-    `places`: where messages begin in `held`, the columns of checks, pairs of words, and the pair. `at`: the
-    first column of the check, `apart` from the next one. Of a degree that the compiler knows values stay in
-    registers.
-    """
-    values, sizes = cuda.local.array(_DEGREE, _WORD), cuda.local.array(_DEGREE, _WORD)
-    bits = cuda.local.array(_DEGREE, _PLACE)
+def _step_of_few(held: Any, places: Any, sums: Any, said: Any, at: Any, apart: Any, degree: Any) -> None:
+    """What `_step` does, for a degree that the compiler knows: then values stay in registers."""
+    values, sizes = cuda.local.array(_FEW, _WORD), cuda.local.array(_FEW, _WORD)
+    bits = cuda.local.array(_FEW, _PLACE)
     own = _after(places[0], _after(np.uint32(at * places[2]), places[3]))
     onward = np.uint32(apart * places[2])
     for k in range(degree):
         bits[k] = _bit(places, np.uint32(at + np.uint32(np.uint32(k) * apart)))
-    least = second = _BOUND if degree > 1 else _MOST
+    least = second = _BOUND
     signs = np.int32(0)
     for k in range(degree):
         old = _value(held, _after(own, np.uint32(np.uint32(k) * onward)))
@@ -163,6 +158,35 @@ def _step(held: Any, places: Any, sums: Any, said: Any, at: Any, apart: Any, deg
         _keep(held, _after(own, np.uint32(np.uint32(k) * onward)), ~message)
         rest = _add(values[k], _ONES) if said == sums else _value(held, bit)
         _keep(held, bit, _held_within(_add(rest, message)))
+
+
+@shared
+def _step(held: Any, places: Any, sums: Any, said: Any, at: Any, apart: Any, degree: Any) -> None:
+    """Renew the messages of a check on two words; messages are held with all bits changed.
+
+    `places`: where messages begin in `held`, the columns of checks, pairs of words, and the pair. `at`: the
+    first column of the check, `apart` from the next one.
+    """
+    least = second = _BOUND if degree > 1 else _MOST
+    signs, place = np.int32(0), at
+    begun = own = _after(places[0], _after(np.uint32(at * places[2]), places[3]))
+    onward = np.uint32(apart * places[2])
+    for _ in range(degree):
+        value, size = _heard(_value(held, _after(said, _bit(places, place))), _value(held, own))
+        _keep(held, own, value)
+        second, least = _least(second, _largest(least, size)), _least(least, size)
+        signs ^= value
+        place, own = _after(place, apart), _after(own, onward)
+    tells = _tells(least, second)
+    place, own = at, begun
+    for _ in range(degree):
+        bit, value = _after(sums, _bit(places, place)), _value(held, own)
+        onto = _add(value, _ONES)
+        message = _message(value, _largest(onto, ~value), least, tells, signs)
+        _keep(held, own, ~message)
+        rest = onto if said == sums else _value(held, bit)
+        _keep(held, bit, _held_within(_add(rest, message)))
+        place, own = _after(place, apart), _after(own, onward)
 
 
 @shared
@@ -226,9 +250,9 @@ def _iterate(held: Any, places: Any, sums: Any, said: Any, groups: Any) -> None:
         for j in range(cuda.threadIdx.x // places[2], apart, cuda.blockDim.x // places[2]):
             at = np.uint32(first + j)
             if degree == 6:
-                _step(held, places, sums, said, at, apart, 6)
+                _step_of_few(held, places, sums, said, at, apart, 6)
             elif degree == 7:
-                _step(held, places, sums, said, at, apart, 7)
+                _step_of_few(held, places, sums, said, at, apart, 7)
             else:
                 _step(held, places, sums, said, at, apart, degree)
         cuda.syncthreads()
@@ -288,10 +312,8 @@ def decode_batch(batch: DecodeBatch, target: CudaTarget) -> Found | None:
     fit = [n for n in _PAIRS if 2 * rows * n <= free]
     if batch.method != "min-sum" or not fit or not ones or size > _COLUMNS:
         return None
-    plan = plan_of(batch.code)
-    if plan.groups[:, 2].max() > _DEGREE:
-        return None
     out: Any = np.empty((count, size), np.uint8), np.empty(count, np.int64), np.empty(count, bool)
+    plan = plan_of(batch.code)
     side = plan.groups[:, 1].mean()
     # Few words a block, so that there are many blocks, but as many as fill a warp or two with a group.
     pairs = next((n for n in fit if side * n >= _ENOUGH), fit[-1])
