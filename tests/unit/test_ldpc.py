@@ -375,7 +375,7 @@ def test_bad_alist(old: str, new: str, said: str, tmp_path: Path) -> None:
         (lambda: HAMMING.encode([[1, 0]]), r"information: found \(1, 2\), expected \(words, 4\)"),
         (lambda: simulate(FULL, [1]), "code: found no bits of information in full, expected one or more"),
         (lambda: simulate(HAMMING, [1], words=0), "words: found 0, expected at least 1"),
-        (lambda: simulate(HAMMING, [math.nan]), "ebn0: found nan, expected -100 to 100 dB"),
+        (lambda: simulate(HAMMING, [math.nan]), "ebn0: found nan, expected -100 to 100"),
     ],
 )  # fmt: skip
 def test_bad_input(call: Any, said: str) -> None:

@@ -60,6 +60,9 @@ class Code:
         self.sent = np.arange(size) if sent is None else np.asarray(sent)
         self.n = self.sent.size
 
+    def __repr__(self) -> str:
+        return f"Code({self.name!r}, {self.n:,} bits)"
+
     @property
     def k(self) -> int:
         """Bits of information."""

@@ -322,10 +322,9 @@ def to_units(ratios: NDArray[Any], units: NDArray[np.int8]) -> NDArray[np.int8]:
     """`units` with logarithms of ratios as min-sum has them; int8 are in its units already."""
     if ratios.dtype == np.int8:
         np.maximum(ratios, np.int8(-MOST), out=units[: len(ratios), : ratios.shape[1]])
-    elif ratios.dtype in (np.float32, np.float64) and ratios.flags.carray:
-        round_to_units(ratios, units)
     else:
-        round_to_units(np.array(ratios, np.float64, order="C"), units)
+        good = ratios.dtype in (np.float32, np.float64) and ratios.flags.carray
+        round_to_units(ratios if good else np.array(ratios, np.float64, order="C"), units)
     return units
 
 

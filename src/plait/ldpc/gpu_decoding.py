@@ -326,9 +326,7 @@ def decode_batch(batch: DecodeBatch, target: CudaTarget) -> Found | None:
         part = batch.ratios[first : first + _WORDS]
         with POOL.slot(target.devices) as slot:
             given = slot.upload("given", (plan, to_units(part, np.empty(part.shape, np.int8))))
-            held = [
-                slot.room(f"out {k}", (len(part), *one.shape[1:]), one.dtype) for k, one in enumerate(out)
-            ]
+            held = [slot.room(f"out {k}", (len(part), *a.shape[1:]), a.dtype) for k, a in enumerate(out)]
             blocks, more = -(-len(part) // (2 * pairs)), {"stream": slot.stream, "shared": shared}
             decode_pairs.launch(blocks, threads, *given, limits, tuple(held), **more)
             found = [slot.download(f"out {k}", array) for k, array in enumerate(held)]

@@ -90,12 +90,11 @@ def _on_device(slot: Any, name: str, texts: Grams, first: int, last: int) -> Any
     """`Grams` of texts from `first` on: int32 but for `starts`, `counts` in both halves, and none empty."""
     begin, end = int(texts.starts[first]), int(texts.starts[last])
     counts = np.minimum(texts.counts[begin:end], 0xFFFF).astype(np.uint32) * np.uint32(0x10001)
-    found: Any = [
-        *(np.append(one, 0).astype(np.int32) for one in (texts.grams[begin:end], counts.view(np.int32))),
-        texts.starts[first : last + 1] - begin,
-        *(one[first:last].astype(np.int32) for one in (texts.sizes, texts.order)),
-    ]
-    return slot.upload(name, Grams(*found))
+    given = texts.grams[begin:end], counts.view(np.int32)
+    grams, pairs = (np.append(one, 0).astype(np.int32) for one in given)
+    sizes, order = (one[first:last].astype(np.int32) for one in (texts.sizes, texts.order))
+    own: Any = grams, pairs, texts.starts[first : last + 1] - begin, sizes, order
+    return slot.upload(name, Grams(*own))
 
 
 def similar_batch(batch: SimilarBatch, target: CudaTarget) -> list[NDArray[np.int64]] | None:

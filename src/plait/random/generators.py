@@ -387,11 +387,10 @@ class Mt19937(Generator):
                 words.append((1812433253 * (words[-1] ^ words[-1] >> 30) + k) % 2**32)
             key, pos = words, WORDS
         given = np.asarray(key)
-        if given.shape != (WORDS,) or given.dtype.kind not in "iu":
-            found = f"{given.dtype} {given.shape}"
-            raise InvalidInput("key", found=found, expected=f"{WORDS} words of 32 bits")
-        if given.min() < 0 or given.max() >= 2**32 or not (given[0] >> 31 or given[1:].any()):
-            raise InvalidInput("key", found="another number, or 0 alone", expected="words of 32 bits")
+        whole_words = given.shape == (WORDS,) and given.dtype.kind in "iu" and given.min() >= 0
+        if not whole_words or given.max() >= 2**32 or not (given[0] >> 31 or given[1:].any()):
+            expected = f"{WORDS} words of 32 bits, not 0 alone"
+            raise InvalidInput("key", found=f"{given.dtype} {given.shape}", expected=expected)
         self._source = Window(given.astype(np.uint32), whole("pos", pos, 0, WORDS))
 
     @property
