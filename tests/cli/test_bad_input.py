@@ -44,6 +44,11 @@ FILES: dict[str, tuple[str, bytes, tuple[str, ...]]] = {
         b"CDR3.nt\tV.name\n",
         ("in.tsv", "expected layout 'airr'", "--column junction=NAME"),
     ),
+    "reads": (
+        "in.fq",
+        b"@r\nACGT\n+\nIIII\n",
+        ("found the columns '@r'", "plait vdj annotate makes such a table"),
+    ),
     "ragged-short": (
         "in.tsv",
         (HEADER + ROW * 2 + "b\tTGT\n" + ROW).encode(),
@@ -91,6 +96,9 @@ def test_an_absent_file(plait: Any, tmp_path: Path) -> None:
     found = plait("vdj", "count", tmp_path / "nowhere.tsv", *BASE, "-o", tmp_path / "out.parquet")
     assert found.status == 2
     assert f"{tmp_path / 'nowhere.tsv'}: found no such file" in found.err
+    # Only some commands read standard input.
+    found = plait("vdj", "count", "-", *BASE, "-o", tmp_path / "out.parquet")
+    assert found.status == 2 and "save standard input to a file first" in found.err
 
 
 def test_no_file(plait: Any, tmp_path: Path) -> None:

@@ -82,6 +82,11 @@ def test_lines_of_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert capsys.readouterr().out.splitlines()[1:] == ["\tGGGAAACCC\t(((...)))\t-1.2", "\tACGU\t....\t0"]
 
 
+def test_an_absent_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fold", "GGGAAACCC"]) == 2
+    assert capsys.readouterr().err.startswith("plait: error: GGGAAACCC: found no such file, expected a file")
+
+
 @pytest.mark.parametrize("command", [["fold"], ["fold", "eval"]])
 def test_a_pipe_is_not_read_twice(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     reader, writer = os.pipe()

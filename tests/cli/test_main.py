@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
+import os
 import re
 import shlex
 import signal
@@ -140,6 +142,7 @@ def test_the_module_and_the_script_are_the_same(repository: Path) -> None:
         (("similar",), "TEXTS is required", "plait similar"),
         (("vdj", "cuont"), 'Did you mean "count"?', "plait vdj"),
         (("nothing",), 'Unknown command "nothing"', "plait"),
+        (("nothing",), "similar, fold, ...", "plait"),
         ((*COUNT, "--strands", "3"), 'Invalid value "3" for --strands', "plait vdj count"),
         ((*COUNT, "--pi", "4.5"), "--pi: found '4.5', expected a whole number", "plait vdj count"),
         ((*COUNT, "--device", "gpu"), "--device: found 'gpu', expected one of auto, cpu", "plait vdj count"),
@@ -205,8 +208,21 @@ def test_an_ignored_signal_stays_ignored(plait: Any, monkeypatch: pytest.MonkeyP
         signal.signal(signal.SIGTERM, before)
 
 
-def test_a_closed_pipe_is_quiet(start_plait: Any) -> None:
-    process = start_plait("germline", "show", "human_trb", "--format", "json")
+@pytest.mark.parametrize("words", [("germline", "list"), ("--help",)])
+def test_no_room_for_what_is_printed(words: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "plait", *words]
+        found = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (found.returncode, found.stderr) == (
+        2,
+        f"plait: error: output: found {os.strerror(errno.ENOSPC)}, expected room for it\n",
+    )
+
+
+# JSON is printed by Python; help and the other table are laid out by a library, which ends the process.
+@pytest.mark.parametrize("words", [("germline", "show", "human_trb", "--format", "json"), ("--help",)])
+def test_a_closed_pipe_is_quiet(start_plait: Any, words: tuple[str, ...]) -> None:
+    process = start_plait(*words)
     process.stdout.close()
     assert process.wait(60) == 141
     with process.stderr as stderr:

@@ -55,6 +55,20 @@ def test_told_and_repaired(plait: Any, wrong: Path, tmp_path: Path, command: str
         assert values[0] < 1e-3 * values[1] == 1e-3 * pq.read_table(right)["pgen_nt"][0].as_py()
 
 
+@pytest.mark.parametrize("command", ["sharing", "neighbours"])
+def test_repaired_as_a_background(plait: Any, wrong: Path, tmp_path: Path, command: str) -> None:
+    query = tmp_path / "query.tsv"
+    query.write_text("junction_aa\tv_call\tj_call\nCSARDRTGGYEQYF\tTRBV20-1\tTRBJ2-7\n")
+    words = [] if command == "sharing" else [query]
+    words += [table(tmp_path / "in.tsv"), "--draws", 1000, "--model", wrong, "-o", tmp_path / "out.tsv"]
+    found = plait("vdj", command, *words)
+    assert found.status == 0 and FAULT in found.err and "--repair-anchors does" in found.err
+    found = plait("vdj", command, *words, "--repair-anchors")
+    assert found.status == 0 and f"repaired {GENE}" in found.err and "come out wrong" not in found.err
+    if command == "sharing":
+        assert "In more than generation explains, with q_sharing <= 0.05: 0\n" in found.out
+
+
 def test_infer(plait: Any, wrong: Path, tmp_path: Path) -> None:
     source, out = table(tmp_path / "in.tsv"), tmp_path / "out"
     with source.open("a") as file:

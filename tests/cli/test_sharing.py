@@ -141,6 +141,7 @@ def test_who_shares_what(plait: Any, write_tsv: Any, tmp_path: Path) -> None:
     words = ("--key", "cdr3aa", "--list-subjects", "--condition", "state", "--overlap", overlap)
     found = plait("vdj", "sharing", write_tsv(SHARED), *words, "-o", out)
     assert found.status == 0 and "1 rows are in no clonotype: incomplete junction_aa." in found.out
+    assert "Of 2 tested clonotypes 0 differ by condition (q_condition <= 0.05).\n" in found.out
     rows = {row["junction_aa"]: row for row in pq.read_table(out).to_pylist()}
     assert rows["CASSF"]["subject_ids"] == ["a", "b", "c", "d"] and rows["CAWW"]["subjects"] == 3
     assert (rows["CAWW"]["subjects_ill"], rows["CAWW"]["subjects_well"]) == (2, 1)

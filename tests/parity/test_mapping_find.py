@@ -271,6 +271,13 @@ def test_tandem_repeats_of_short_periods(k: int) -> None:
         assert got == sorted(want)
 
 
+def test_patterns_are_text_or_bytes() -> None:
+    text = PATTERNS["a"]
+    wanted = read_patterns([text]).patterns
+    assert read_patterns(text.encode()).patterns == read_patterns([text.encode()]).patterns == wanted
+    assert read_patterns({"pattern_1": text.encode()}).patterns == wanted
+
+
 def found_in_blocks(settings: dict[str, object], own: dict[str, str], most: int) -> list[tuple]:
     finder = Finder(read_patterns(PATTERNS), FindSettings(**settings))
     found = []

@@ -42,6 +42,7 @@ def test_any_iterable(make: Callable[[Any], Any]) -> None:
         ("ACGT", "targets: found one str, expected several sequences"),
         (b"ACGT", "targets: found one bytes, expected several sequences"),
         (bytearray(b"ACGT"), "targets: found one bytearray, expected several sequences"),
+        ({"a": "ACGT"}, "targets: found one dict, expected several sequences"),
         (7, "targets: found one int, expected several sequences"),
         (["A", None], "targets, number 2: found a NoneType, expected a sequence as str or bytes"),
     ],

@@ -307,6 +307,7 @@ def test_all_scores_are_refused_where_they_are_too_many(
     ("settings", "message"),
     [
         ({"top": 0}, "top: found 0"),
+        ({"top": 1.5}, "top: found 1.5, expected a whole number"),
         ({"min_score": 0}, "min_score: found 0"),
         ({"evalue": float("nan")}, "evalue: found nan"),
         ({"evalue": -1.0}, "evalue: found -1.0"),

@@ -105,10 +105,10 @@ def test_planted_clonotypes_are_found(model: Any) -> None:
     planted = rare["junction_aa"].to_pylist()
     copies = [row for row in rows.to_pylist() if row["junction_aa"] in set(planted)]
     more = [{**row, "subject_id": f"s{k}"} for row in copies for k in range(len(SIZES))]
-    found = shared(
-        model, pa.concat_tables([rows, pa.Table.from_pylist(more, schema=rows.schema)]), 0.5
-    ).clonotypes
-    told = found.filter(pc.less(found["q_sharing"], 0.05))
+    both = shared(model, pa.concat_tables([rows, pa.Table.from_pylist(more, schema=rows.schema)]), 0.5)
+    found = both.clonotypes
+    told = found.filter(pc.less_equal(found["q_sharing"], 0.05))
+    assert both.expected is not None and both.expected.more_shared == told.num_rows
     assert set(planted) <= set(told["junction_aa"].to_pylist()) and told.num_rows <= len(planted) + 2
     assert told["subjects"].to_pylist()[: len(planted)] == [len(SIZES)] * len(planted)
 

@@ -155,6 +155,21 @@ def test_letters() -> None:
         mfe(["A" * 32_001])
 
 
+def test_wrong_requests() -> None:
+    for ask, told in (
+        (lambda: mfe("GGGAAACCC"), "sequences: found one str, expected several"),
+        (lambda: partition("GGGAAACCC"), "sequences: found one str"),
+        (lambda: suboptimal("GGGAAACCC", within=1.0), "sequences: found one str"),
+        (lambda: partition(["GGGAAACCC"], samples=-1), "samples: found -1"),
+        (lambda: partition(["GGGAAACCC"], samples=1, seed=-1), "seed: found -1"),
+        (lambda: FoldSettings(max_span=0), "max_span: found 0"),
+        (lambda: FoldSettings(slope=float("nan")), "slope: found nan"),
+        (lambda: FoldSettings(intercept=float("inf")), "intercept: found inf"),
+    ):
+        with pytest.raises(InvalidInput, match=told):
+            ask()
+
+
 def test_the_best_of_all_structures() -> None:
     sequence = "GGCGAAAGCAGCC"
     energies = {}

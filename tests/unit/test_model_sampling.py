@@ -11,6 +11,9 @@ from support.examples import often
 from support.recombination import GENETIC_CODE, small_model, ways_of
 
 from plait.dp.chain.sample import next_number
+from plait.errors import InvalidInput
+from plait.ldpc import code_named
+from plait.vdj.germline import load_germline
 from plait.vdj.model import GenerationProbability, JunctionSampler
 
 
@@ -70,3 +73,19 @@ def test_productive() -> None:
         acids = "".join(GENETIC_CODE[text[k : k + 3]] for k in range(0, len(text) // 3 * 3, 3))
         right = len(text) % 3 == 0 and len(text) >= 6 and "*" not in acids
         assert productive == (right and acids[0] == "C" and acids[-1] in "FW")
+
+
+def test_numbers_that_are_none() -> None:
+    model = small_model(1)
+    for seed in (-1, 1 << 64):
+        with pytest.raises(InvalidInput, match=f"seed: found {seed}"):
+            JunctionSampler(model, seed=seed)
+    sampler = JunctionSampler(model)
+    for first, count, told in ((-1, 3, "first: found -1"), (0, -3, "count: found -3")):
+        with pytest.raises(InvalidInput, match=told):
+            sampler.block(first, count)
+
+
+def test_what_is_large_is_shown_in_a_line() -> None:
+    for large in (small_model(1), load_germline("human_trb"), code_named("c2")):
+        assert repr(large.name) in repr(large) and len(repr(large)) < 300

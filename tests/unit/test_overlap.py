@@ -102,6 +102,15 @@ def test_conditions() -> None:
     assert math.isclose(min(row["p_condition"] for row in tested), 0.1)
 
 
+def test_conditions_that_differ() -> None:
+    """Of three clonotypes that are tested one is in all ill and no well subjects."""
+    counts = [[1] * 6 + [0] * 6, [1] * 12, [0, 1] * 6, [1] + [0] * 11]
+    rows = as_rows(counts, ["ill"] * 6 + ["well"] * 6)  # type: ignore[arg-type]  # as good as letters
+    found = sharing(rows, settings=SharingSettings(condition="state"))
+    q = found.clonotypes["q_condition"].drop_null().to_pylist()
+    assert found.differing == (sum(value <= 0.05 for value in q), len(q)) == (1, 3)
+
+
 @given(
     st.lists(
         st.tuples(st.text("AC", min_size=3, max_size=5), st.sampled_from("VW"), st.sampled_from("ab")),

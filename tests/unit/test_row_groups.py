@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.row_groups import MAGIC, EncodedRows, RowGroups
-from plait.formats.tables import open_table
+from plait.formats.parquet import ParquetInput
+from plait.formats.row_groups import DIFFERENCES, MAGIC, EncodedRows, RowGroups
+from plait.formats.tables import ParquetRows, open_table
 
 SCHEMA = pa.schema(
     {
@@ -125,3 +126,99 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(EncodedRows, "of", full)
         table.write(pa.record_batch({"n": [1]}))
     assert not list(tmp_path.iterdir())
+
+
+def with_lists(items: list[int | None], size: int, *, fast: bool = True) -> pa.RecordBatch:
+    kind = pa.list_(pa.field("item", pa.int64()), size)
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(items, pa.int64()), type=kind)
+    schema = pa.schema(
+        [
+            pa.field("totals", kind, metadata=DIFFERENCES if fast else None),
+            pa.field("n", pa.int64()),
+            pa.field("others", kind, metadata=DIFFERENCES if fast else None),
+        ]
+    )
+    return pa.record_batch([lists, pa.array(range(len(lists))), lists[::-1]], schema=schema)
+
+
+def encoded(batches: list[pa.RecordBatch], *, checksums: bool = False) -> bytes:
+    sink = pa.BufferOutputStream()
+    rows = ParquetRows(sink, batches[0].schema, checksums=checksums)
+    for batch in batches:
+        rows.write(batch)
+    rows.close()
+    return bytes(sink.getvalue())
+
+
+WIDTHS = st.integers(0, 63).flatmap(lambda bits: st.integers(-(2**bits), 2**bits - 1))
+
+
+@given(
+    st.integers(1, 70).flatmap(
+        lambda size: st.tuples(
+            st.just(size), st.lists(st.lists(WIDTHS | st.none(), min_size=size, max_size=size), min_size=1)
+        )
+    ),
+    st.integers(1, 200),
+    st.booleans(),
+)
+def test_lists_as_differences_are_read_like_those_of_arrow(
+    given: tuple[int, list[list[int | None]]], times: int, checksums: bool
+) -> None:
+    size, lists = given
+    items = [item for row in lists * times for item in row]
+    batches = [with_lists(items, size), with_lists(items[-size:], size)]
+    content = encoded(batches, checksums=checksums)
+    with pq.ParquetFile(io.BytesIO(content), page_checksum_verification=True) as file:
+        found = file.read()
+        found.validate(full=True)
+        assert found.equals(pa.Table.from_batches(batches))
+        plain = encoded([with_lists(items, size, fast=False)])
+        with pq.ParquetFile(io.BytesIO(plain)) as arrow:
+            ours, theirs = (one.metadata.row_group(0) for one in (file, arrow))
+            assert ours.num_rows == theirs.num_rows
+            for k, column in enumerate(map(ours.column, range(3))):
+                other = theirs.column(k)
+                names = ("path_in_schema", "num_values", "physical_type", "compression", "statistics")
+                assert all(getattr(column, name) == getattr(other, name) for name in names)
+                # Arrow's page sizes, too, count the headers of pages.
+                assert file.metadata.row_group(0).total_byte_size == sum(
+                    ours.column(i).total_uncompressed_size for i in range(3)
+                )
+
+
+def test_lists_as_differences_take_several_pages_and_other_programs_read_them(tmp_path: Path) -> None:
+    items = [None if k % 977 == 0 else k * k % 1_000_003 for k in range(55 * 6000)]
+    batch, path = with_lists(items, 55), tmp_path / "lists.parquet"
+    with open_table(path, batch.schema, metadata={"a": "b"}) as table:
+        ready = table.encoded(batch)
+        table.write(ready)
+        # What a run that is stopped keeps.
+        assert pq.read_table(io.BytesIO(ready.file)).equals(pa.Table.from_batches([batch]))
+    with pq.ParquetFile(path) as file:
+        assert file.schema_arrow.metadata[b"a"] == b"b"
+        assert file.metadata.row_group(0).column(0).encodings == ("DELTA_BINARY_PACKED", "RLE")
+    assert pa.Table.from_batches(ParquetInput(path).batches(1000)).equals(pa.Table.from_batches([batch]))
+    want = batch["others"].to_pylist()
+    polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+    assert [list(row) for row in polars.read_parquet(path)["others"].to_list()] == want
+    assert [list(row) for (row,) in duckdb.sql(f"select others from '{path}'").fetchall()] == want
+
+
+def test_lists_that_are_null_are_left_to_arrow() -> None:
+    batch = with_lists([1, 2, 3, None], 2)
+    gone = pa.array([[1, 2], None], batch.schema.field(0).type)
+    batch = pa.record_batch([gone, batch["n"], batch["others"]], schema=batch.schema)
+    found = pq.ParquetFile(io.BytesIO(encoded([batch])))
+    assert found.read().equals(pa.Table.from_batches([batch]))
+    kinds = [found.metadata.row_group(0).column(k).encodings for k in (0, 2)]
+    assert ["DELTA_BINARY_PACKED" in kind for kind in kinds] == [False, True]
+
+
+def test_damage_to_lists_as_differences_is_found(tmp_path: Path) -> None:
+    content = bytearray(encoded([with_lists(list(range(1000, 1300)), 3)], checksums=True))
+    column = pq.ParquetFile(io.BytesIO(content)).metadata.row_group(0).column(0)
+    content[column.data_page_offset + column.total_compressed_size - 3] ^= 8
+    (tmp_path / "damaged.parquet").write_bytes(content)
+    with pytest.raises(FormatError, match="checksum"):
+        list(ParquetInput(tmp_path / "damaged.parquet").batches(100))

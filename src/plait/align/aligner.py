@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple, Protocol, SupportsBytes, TypedDict, Unpack
@@ -627,7 +627,7 @@ def local_best(
 
 def _listed(what: str, sequences: Iterable[Letters]) -> list[str | bytes]:
     """The letters of sequences as a list: they are gone through more than once."""
-    one = isinstance(sequences, str | bytes | bytearray) or hasattr(sequences, "__bytes__")
+    one = isinstance(sequences, str | bytes | bytearray | Mapping) or hasattr(sequences, "__bytes__")
     if one or not isinstance(sequences, Iterable):
         expected = "several sequences, each a str or bytes"
         raise InvalidInput(what, found=f"one {type(sequences).__name__}", expected=expected)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain, islice, repeat
+from numbers import Integral
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -162,7 +163,7 @@ def _checked(settings: SearchSettings) -> SearchSettings:
         ("min_score", settings.min_score if local else None),
         ("hits_per_target", several),
     ):
-        if value is not None and value < 1:
+        if value is not None and (not isinstance(value, Integral) or value < 1):
             raise InvalidInput(what, found=repr(value), expected="a whole number of at least 1")
     if several > 1 and (settings.score_only or not local):
         found = f"{several} {'for scores alone' if local else f'in mode {settings.mode!r}'}"

@@ -34,6 +34,7 @@ from plait.settings import show_tracebacks
 _WRONG_REQUEST = 2
 _INTERNAL_ERROR = 70
 _BROKEN_PIPE = 128 + 13
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 #: Commands of ``plait vdj`` that have ``--resume``.
 _RESUMABLE = ("annotate", "count", "generate", "infer", "pgen", "scenarios", "study")
 
@@ -92,20 +93,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output has gone. Python would complain when it flushes at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
+    except SystemExit as stop:
+        # So ends the library that lays out tables and help, where the reader of its output has gone.
+        if isinstance(stop.__context__, BrokenPipeError):
+            return _BROKEN_PIPE
+        raise
     except (DeviceFailure, DeviceMemoryError, TargetUnavailable) as error:
         return _failed(_for_commands(str(error)), _WRONG_REQUEST)
     except TaskFailed as error:
         return _failed(str(error), _INTERNAL_ERROR if error.unexpected else _WRONG_REQUEST)
     except PlaitError as error:
         # Freeing space costs no finished work; nothing else that goes wrong is known to be mended so.
-        full = getattr(error.__cause__, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+        full = getattr(error.__cause__, "errno", None) in _FULL
         return _failed(f"{error}{_way_on(words) if full else ''}", _WRONG_REQUEST)
     except MemoryError:
         return _failed("the memory of this machine is used up; fewer --threads need less", _WRONG_REQUEST)
     except OSError as error:
         # A file that went away, or turned out to be unusable, while the command was at it.
-        if error.filename is None:
+        if error.filename is None and error.errno not in _FULL:
             return _unexpected(error)
+        if error.filename is None:
+            # Python tells no name where what is printed finds no room.
+            return _failed(f"output: found {error.strerror}, expected room for it", _WRONG_REQUEST)
         return _failed(
             f"{os.fsdecode(error.filename)}: found {error.strerror}, expected a file", _WRONG_REQUEST
         )
@@ -148,7 +157,8 @@ def _run(words: list[str]) -> int:
             _show_examples(words)
     except CycloptsError as error:
         chain = " ".join(["plait", *(error.command_chain or ())])
-        text = f"{error}".strip().rstrip(".")
+        text = f"{error}".strip()
+        text = text if text.endswith("...") else text.rstrip(".")
         if isinstance(error, MissingArgumentError) and error.keyword is None:
             text = text.replace("requires an argument", "is required")
         _tell(text)

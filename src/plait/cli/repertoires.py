@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.options import RowProgress, TableOutput, WholeNumber
+from plait.cli.options import Flag, RowProgress, TableOutput, WholeNumber
 from plait.cli.table_options import SheetSource, Source, model_named
 from plait.errors import InvalidInput
 
@@ -128,6 +128,7 @@ def neighbours(
     *inputs: Path,
     output: TableOutput,
     model: str | None = None,
+    repair_anchors: Flag = False,
     control: Annotated[tuple[Path, ...], Parameter(negative="", consume_multiple=True)] = (),
     key: str = "cdr3aa+v+j",
     mismatches: WholeNumber | None = None,
@@ -150,6 +151,9 @@ def neighbours(
         The table to write, one row per receptor: .parquet, .tsv, .tsv.gz or .tsv.zst.
     model
         Background: junctions drawn from a recombination model, by name or path (see plait vdj pgen).
+    repair_anchors
+        Mend genes of the model whose conserved codon is not where the model says, where there is one way to
+        do so.
     control
         Background: tables of control repertoires, in the place of a model.
     key
@@ -181,7 +185,7 @@ def neighbours(
         queries,
         inputs,
         output,
-        control if model is None else model_named(model),
+        control if model is None else model_named(model, repair_anchors=repair_anchors),
         settings=NeighbourSettings(key=key, mismatches=mismatches, edits=edits, draws=draws, seed=seed),
         subject=subject,
         layout=source.choice,

@@ -27,6 +27,9 @@ class ExpectedParameters:
         A recombination model, by name or path (see plait vdj pgen): every clonotype is compared with how
         often it is expected to be shared, given how often it is generated and how many clonotypes each
         individual has. Without it nothing is.
+    repair_anchors
+        Mend genes of the model whose conserved codon is not where the model says, where there is one way to
+        do so.
     selection
         Share of the generated sequences that pass selection, above 0 and up to 1; fit finds the one with
         which as many clonotypes are expected in two individuals or more as there are.
@@ -39,6 +42,7 @@ class ExpectedParameters:
     """
 
     model: str | None = None
+    repair_anchors: Flag = False
     selection: str = "fit"
     draws: WholeNumber = 200_000
     seed: Annotated[WholeNumber, Signed] = 0
@@ -56,7 +60,7 @@ class ExpectedParameters:
             expected = "fit, or a share above 0 and up to 1"
             raise InvalidInput("--selection", found=repr(self.selection), expected=expected) from error
         return GenerationSettings(
-            model=model_named(self.model),
+            model=model_named(self.model, repair_anchors=self.repair_anchors),
             selection=share,
             draws=self.draws,
             seed=self.seed,

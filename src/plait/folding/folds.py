@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from plait.devices.target import CpuTarget, Target, free_bytes, over_threads, resolve, stretches
 from plait.dp.intervals import launches
 from plait.dp.intervals.loops import loop_score, score_kernel
-from plait.errors import InvalidInput, Unsupported
+from plait.errors import InvalidInput, Unsupported, in_range
 from plait.folding.constraints import Molecule, Restraints, check_pairs, molecule_of
 from plait.folding.energies import Meaning, Model, Weighing, weigh
 from plait.folding.parameters import NO_BASE, Parameters, codes_of
@@ -65,6 +65,12 @@ class FoldSettings:
     enforce: bool = False
     slope: float = 1.8
     intercept: float = -0.6
+
+    def __post_init__(self) -> None:
+        in_range("max_span", 1 if self.max_span is None else self.max_span, 1)
+        for name, value in (("slope", self.slope), ("intercept", self.intercept)):
+            if not math.isfinite(value):
+                raise InvalidInput(name, found=value, expected="a number of kcal/mol")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -255,6 +261,8 @@ def partition(
         If there is too little memory for the longest one.
     """
     asked = settings or FoldSettings()
+    in_range("samples", samples, 0)
+    in_range("seed", seed, 0)
 
     def run(some: Sequence[str], first: int, target: Target) -> list[Ensemble]:
         molecules = molecules_of(some, asked, restraints, ensemble=True, first=first)
@@ -458,6 +466,8 @@ def molecules_of(
     first: int = 0,
 ) -> list[Molecule]:
     """Sequences with what is known of them; InvalidInput tells what is wrong where, from `first` + 1 on."""
+    if isinstance(sequences, str):
+        raise InvalidInput("sequences", found="one str", expected="several sequences, as a list")
     if restraints is not None and len(restraints) != len(sequences):
         raise InvalidInput(
             "restraints", found=f"{len(restraints):,} of them", expected=f"{len(sequences):,}, one a sequence"

@@ -19,7 +19,7 @@ from plait.errors import FormatError, InvalidInput
 from plait.folding.constraints import SIGNS, Molecule, Restraints, molecule_of
 from plait.folding.folds import LONGEST, FoldSettings, Loop, check_memory, codes_checked, loops_of
 from plait.folding.parameters import LETTERS, codes_of
-from plait.formats.compression import ByteSource, read_text
+from plait.formats.compression import ByteSource, check_readable, read_text
 from plait.formats.fasta import first_text, read_fasta, sequence_file_kind, shown_start
 
 _Path = str | os.PathLike[str]
@@ -154,7 +154,7 @@ class Inputs:
     @cached_property
     def _held(self) -> list[Records]:
         """Blocks of a file that is small enough to be read once; else none."""
-        held, left = [], _HELD_BYTES - os.path.getsize(self.path)
+        held, left = [], _HELD_BYTES - check_readable(self.path).st_size
         for records in self._read(_BLOCK_BASES) if left >= 0 else ():
             # What is compressed may be many times as long as its file.
             left -= sum(map(len, records.sequences), len(records.sequences) * _OBJECT_BYTES)

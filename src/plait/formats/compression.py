@@ -115,7 +115,8 @@ def check_readable(path: str | os.PathLike[str]) -> os.stat_result | RemoteStatu
         try:
             status = status_of(path)
         except FileNotFoundError:
-            raise FormatError(path, found="no such file", expected=expected, hint="check the path") from None
+            hint = "save standard input to a file first" if os.fspath(path) == "-" else "check the path"
+            raise FormatError(path, found="no such file", expected=expected, hint=hint) from None
     if isinstance(status, RemoteStatus):
         return status
     if stat.S_ISDIR(status.st_mode):

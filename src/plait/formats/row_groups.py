@@ -1,17 +1,26 @@
 """Row groups of a Parquet file, each encoded by itself in whatever thread, and put together as one file.
 
 Arrow encodes a file in one thread, from front to back. Here every row group is first a file of its own, and
-the footer of the whole is made of theirs; the bytes are those that Arrow would have written. Source: Apache
-Parquet, `parquet.thrift`; Apache Thrift, compact protocol.
+the footer of the whole is made of theirs; the bytes are those that Arrow would have written, but for lists of
+`DIFFERENCES`, which take Arrow five times as long. Source: Apache Parquet, `parquet.thrift`, `Encodings.md`;
+Apache Thrift, compact protocol.
 
-A module of its own, because it is about bytes of footers, not about tables.
+A module of its own, because it is about bytes of pages and footers, not about tables.
 """
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from plait.lang.compile import kernel
+from plait.lang.lanes import highest_bit
 
 #: What a file begins and ends with.
 MAGIC: Final = b"PAR1"
@@ -26,6 +35,13 @@ _ROWS, _GROUPS = (3, 6), (4, _LIST)
 #: RowGroup, ColumnChunk and ColumnMetaData.
 _COLUMNS, _METADATA = 1, 3
 _PLACES: Final = ((5,), (2, 4, 6), (9, 10, 11, 14))
+#: Metadata of a field whose lists, of one size and of int64, are written as differences, DELTA_BINARY_PACKED.
+DIFFERENCES: Final = {b"plait.encoding": b"differences"}
+#: Items of a page of such lists; and the level of zstd, with which some 3 of 10 bytes go in little time.
+_PAGE_ITEMS: Final = 1 << 17
+_LEVEL: Final = -7
+#: Differences of a block, in four parts, and the most bytes that it takes.
+_BLOCK, _BLOCK_BYTES = 128, 128 * 8 + 14
 
 
 class EncodedRows(NamedTuple):
@@ -43,6 +59,125 @@ class EncodedRows(NamedTuple):
         end = file.size - _TAIL_BYTES - length
         start = len(MAGIC)
         return cls(rows, file, file.slice(start, end - start), file.slice(end, length).to_pybytes())
+
+    def as_file(self, empty: EncodedRows) -> EncodedRows:
+        """The same with a file of these rows alone; `empty` is one of all columns without rows."""
+        groups = RowGroups(empty)
+        return self._replace(file=b"".join([MAGIC, groups.add(self), groups.end()]))
+
+    def with_lists(self, lists: Mapping[int, tuple[str, pa.Array]]) -> EncodedRows:
+        """The same rows without the file, with further columns at these places, as `DIFFERENCES`."""
+        _, _, at = _list(self.footer, _value(self.footer, *_GROUPS))
+        # A group begins with the list of its columns, behind which is how many bytes they have.
+        _, count, at = _list(self.footer, at + 1)
+        ends = [at]
+        for _ in range(count):
+            ends.append(_end(self.footer, ends[-1], _STRUCT))
+        chunks = [self.footer[start:end] for start, end in pairwise(ends)]
+        plain, packed = _number(self.footer, ends[-1] + 1) // 2, self.pages.size
+        pieces = [self.pages]
+        for place, (name, column) in lists.items():
+            pages, size = _pages(column)
+            sizes = len(column) * column.type.list_size, size, sum(map(len, pages))
+            chunks.insert(place, _chunk(name, (*sizes, len(MAGIC) + packed), column.flatten()))
+            plain, packed = plain + size, packed + sizes[2]
+            pieces += pages
+        told = _numbers(b"\x16\x16\x26\x16", (plain, self.rows, len(MAGIC), packed))
+        group = b"".join([b"\x19", _of_structs(len(chunks)), *chunks, told, b"\x14\0\0"])
+        return EncodedRows(self.rows, None, pa.py_buffer(b"".join(pieces)), b"\x49\x1c" + group + b"\0")
+
+
+def _numbers(kinds: bytes, numbers: Iterable[int]) -> bytes:
+    """Numbers that are not negative, each behind a byte that says which field it is, and of what type."""
+    return b"".join(bytes([kind]) + _varint(2 * number) for kind, number in zip(kinds, numbers, strict=True))
+
+
+def _chunk(name: str, facts: tuple[int, ...], items: pa.Array) -> bytes:
+    """What a group tells of a column of `DIFFERENCES`; facts are numbers: items, bytes, its place."""
+    words = [_varint(len(word)) + word for word in (name.encode(), b"list", b"element")]
+    path = b"\x26\0\x1c\x15\x04\x19\x25\x0a\x06\x19\x38" + b"".join(words) + b"\x15\x0c"
+    told = _numbers(b"\x36", [items.null_count])
+    if items.null_count < len(items):
+        least, most = pc.min_max(items).as_py().values()
+        told += b"\x28\x08" + most.to_bytes(8, "little", signed=True)
+        told += b"\x18\x08" + least.to_bytes(8, "little", signed=True) + b"\x11\x11"
+    return b"".join([path, _numbers(b"\x16\x16\x16\x26", facts), b"\x3c", told, b"\0\0\0"])
+
+
+def _pages(column: pa.Array) -> tuple[list[bytes], int]:
+    """Pages of lists that are not null themselves, in pieces; and their size without compression."""
+    size, codec = column.type.list_size, pa.Codec("zstd", compression_level=_LEVEL)
+    row = b"\x02\0" + (_varint(2 * size - 2) + b"\x01") * (size > 1)
+    steps, rows = np.empty(_BLOCK, np.int64), max(1, _PAGE_ITEMS // size)
+    pieces, plain = list[bytes](), 0
+    for first in range(0, len(column), rows):
+        items = column.slice(first, rows).flatten()
+        values, known, edges = items.drop_null().to_numpy(), [True], [0, len(items)]
+        if items.null_count:
+            known = items.is_valid().to_numpy(zero_copy_only=False)
+            edges[1:1] = (np.flatnonzero(np.diff(known)) + 1).tolist()
+        # Levels, in runs: the first item of a row is 0, another one 1; what is null is 2, what is not is 3.
+        valid = b"".join(_varint(2 * (b - a)) + bytes([2 + known[a]]) for a, b in pairwise(edges))
+        levels = [len(runs).to_bytes(4, "little") + runs for runs in (row * (len(items) // size), valid)]
+        begin = int(values[0]) if values.size else 0
+        levels += [b"\x80\x01\x04", _varint(values.size), _varint(2 * begin if begin >= 0 else ~(2 * begin))]
+        packed = np.empty(_BLOCK_BYTES * (values.size // _BLOCK + 1), np.uint8)
+        body = b"".join([*levels, packed[: pack_differences(values, steps, packed)].data])
+        content = codec.compress(body, asbytes=True)
+        check = (zlib.crc32(content) ^ 1 << 31) - (1 << 31)
+        header = b"\x15\0" + _numbers(b"\x15\x15", (len(body), len(content)))
+        header += b"\x15" + _varint(check << 1 ^ check >> 31)
+        pieces += [header + b"\x1c" + _numbers(b"\x15\x15\x15\x15", (len(items), 5, 3, 3)) + b"\0\0", content]
+        plain += len(pieces[-2]) + len(body)
+    return pieces, plain
+
+
+@kernel
+def pack_differences(values: Any, steps: Any, packed: Any) -> int:
+    """Write the blocks of differences of whole numbers, without what stands before them; returns their bytes.
+
+    `steps` are 128 numbers to work with.
+    """
+    size = 0
+    for start in range(1, values.size, 128):
+        count = min(128, values.size - start)
+        least = values[start] - values[start - 1]
+        for k in range(count):
+            # That a place is not negative, the compiler cannot know.
+            at = start + k & (1 << 62) - 1
+            steps[k] = values[at] - values[at - 1 & (1 << 62) - 1]
+            least = min(least, steps[k])
+        for k in range(128):
+            steps[k] = steps[k] - least if k < count else 0
+        number = least << 1 ^ least >> 63
+        while number & ~127:
+            packed[size & (1 << 62) - 1] = number & 127 | 128
+            number = number >> 7 & (1 << 57) - 1
+            size += 1
+        packed[size & (1 << 62) - 1] = number
+        widths = size + 1 & (1 << 62) - 1
+        size += 5
+        for part in range(4):
+            bits = word = held = width = 0
+            for k in range(32):
+                bits |= steps[32 * part + k]
+            if bits:
+                width = highest_bit(bits) + 1
+            packed[widths + part] = width
+            for k in range(32 * (width > 0)):
+                step = steps[32 * part + k]
+                word |= step << held
+                held += width
+                if held >= 64:
+                    for byte in range(8):
+                        packed[size + byte & (1 << 62) - 1] = word >> 8 * byte & 255
+                    size += 8
+                    held -= 64
+                    word = step >> (width - held & 63) & (1 << held) - 1
+            for byte in range(held // 8):
+                packed[size + byte & (1 << 62) - 1] = word >> 8 * byte & 255
+            size += held // 8
+    return size
 
 
 class RowGroups:
@@ -70,15 +205,19 @@ class RowGroups:
         """The bytes to write behind the last row group."""
         text, count = self._empty, len(self._groups)
         rows, groups = _value(text, *_ROWS), _value(text, *_GROUPS)
-        header = bytes([count << 4 | _STRUCT]) if count < 15 else bytes([0xF0 | _STRUCT]) + _varint(count)
         pieces = [
             _with(text, 0, groups, [(rows, self._rows << 1)]),
-            header,
+            _of_structs(count),
             *self._groups,
             text[groups + 1 :],
         ]
         footer = b"".join(pieces)
         return footer + len(footer).to_bytes(4, "little") + MAGIC
+
+
+def _of_structs(count: int) -> bytes:
+    """What stands before so many structs."""
+    return bytes([count << 4 | _STRUCT]) if count < 15 else bytes([0xF0 | _STRUCT]) + _varint(count)
 
 
 def _with(text: bytes, start: int, end: int, changed: list[tuple[int, int]]) -> bytes:

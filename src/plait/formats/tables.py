@@ -22,7 +22,7 @@ from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.atomic import AtomicFile, TextOutput, bad_output, check_not_input, encoder, output_errors
 from plait.formats.layouts import is_text
 from plait.formats.places import address_of
-from plait.formats.row_groups import MAGIC, EncodedRows, RowGroups
+from plait.formats.row_groups import DIFFERENCES, MAGIC, EncodedRows, RowGroups
 from plait.types import WholeOrNot
 
 _PIECE_BYTES = 8 << 20
@@ -325,31 +325,52 @@ class ParquetRows:
     """Encodes rows as Parquet, each batch as a row group; `checksums` show damage where it is read."""
 
     def __init__(self, sink: Any, schema: pa.Schema, *, checksums: bool = False) -> None:
+        self._sink, self._schema, self._checksums = sink, schema, checksums
+        self._lists = {k: one.name for k, one in enumerate(schema) if one.metadata == DIFFERENCES}
+        self.empty = self.encoded(None)
+        self._groups = RowGroups(self.empty)
+        sink.write(MAGIC)
+
+    def encoded(self, batch: pa.RecordBatch | None) -> EncodedRows:
+        """Rows as a file of their own; Unsupported if Parquet cannot hold them."""
         import pyarrow.parquet as arrow_parquet
 
-        self._schema = schema
-        self._writer = arrow_parquet.ParquetWriter(
+        sink, schema, rows, lists = pa.BufferOutputStream(), self._schema, 0, {}
+        if batch is not None:
+            rows = batch.num_rows
+            # Lists that are null themselves are left to Arrow.
+            lists = {k: (n, batch[n]) for k, n in self._lists.items() if not batch[n].null_count}
+            if lists:
+                batch = batch.drop_columns([name for name, _ in lists.values()])
+                schema = batch.schema
+        writer = arrow_parquet.ParquetWriter(
             sink,
             schema,
             compression="zstd",
             compression_level=_ZSTD_LEVEL,
             dictionary_pagesize_limit=_DICTIONARY_BYTES,
-            write_page_checksum=checksums,
+            write_page_checksum=self._checksums,
         )
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows; Unsupported if Parquet cannot hold them."""
         try:
-            self._writer.write_batch(batch, row_group_size=batch.num_rows)
+            if rows:
+                writer.write_batch(batch, row_group_size=rows)
         except pa.ArrowNotImplementedError as error:
             raise Unsupported(
                 f"Parquet with the columns {_described(self._schema)}",
                 why=f"{error}; a newer pyarrow may write it, or write text",
             ) from error
+        writer.close()
+        found = EncodedRows.of(sink.getvalue(), rows)
+        return found.with_lists(lists) if lists else found
+
+    def write(self, rows: pa.RecordBatch | EncodedRows) -> None:
+        """Append rows."""
+        group = rows if isinstance(rows, EncodedRows) else self.encoded(rows)
+        self._sink.write(self._groups.add(group))
 
     def close(self) -> None:
         """Write the footer."""
-        self._writer.close()
+        self._sink.write(self._groups.end())
 
 
 class _ParquetTable(TableWriter):
@@ -358,8 +379,7 @@ class _ParquetTable(TableWriter):
         self._file = AtomicFile(path)
         try:
             with output_errors(path):
-                self._groups = RowGroups(self._one_file(None))
-                self._file.stream.write(MAGIC)
+                self._rows = ParquetRows(self._file.stream, schema)
         except BaseException:
             self._file.discard()
             raise
@@ -367,24 +387,16 @@ class _ParquetTable(TableWriter):
     def encoded(self, batch: pa.RecordBatch) -> EncodedRows:
         self._check(batch)
         with output_errors(self.path):
-            return self._one_file(batch)
+            found = self._rows.encoded(batch)
+        # What a run that is resumed takes over.
+        return found if found.file is not None else found.as_file(self._rows.empty)
 
     def _write(self, rows: pa.RecordBatch | EncodedRows) -> None:
-        group = rows if isinstance(rows, EncodedRows) else self._one_file(rows)
-        self._file.stream.write(self._groups.add(group))
-
-    def _one_file(self, batch: pa.RecordBatch | None) -> EncodedRows:
-        """Rows as a file of their own."""
-        sink, rows = pa.BufferOutputStream(), 0 if batch is None else batch.num_rows
-        writer = ParquetRows(sink, self.schema)
-        if rows:
-            writer.write(batch)
-        writer.close()
-        return EncodedRows.of(sink.getvalue(), rows)
+        self._rows.write(rows)
 
     def close(self) -> None:
         with output_errors(self.path):
-            self._file.stream.write(self._groups.end())
+            self._rows.close()
         self._file.close()
 
     def discard(self) -> None:

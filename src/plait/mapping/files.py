@@ -412,7 +412,7 @@ class FindSummary:
     strange: str
 
 
-def _check_asked(settings: FindSettings, what: What, format: str) -> None:
+def _check_asked(settings: FindSettings, what: What, format: str, longest: int) -> None:
     if what == "barcodes" and not settings.anchored:
         raise InvalidInput("barcodes", found="patterns that are not anchored", expected="anchored ones")
     if format in ("bed", "paf", "sam", "bam", "cas-offinder") and settings.report == "ends":
@@ -424,6 +424,8 @@ def _check_asked(settings: FindSettings, what: What, format: str) -> None:
         raise InvalidInput("format", found=f"{format} with overhang", expected=expected)
     if what != "hits" and settings.count_only:
         raise InvalidInput("count_only", found=f"{what} to be counted", expected="hits")
+    if longest < 1:
+        raise InvalidInput("max_product", found=longest, expected="at least 1 letter")
 
 
 def find_files(
@@ -451,7 +453,7 @@ def find_files(
     if not texts and read.text:
         texts = [read.text]
     chosen = hit_format(output, format, table=how.count_only or what != "hits")
-    _check_asked(how, what, chosen)
+    _check_asked(how, what, chosen, longest)
     finder = Finder(read, how)
     inputs = [*texts, *([patterns] if isinstance(patterns, os.PathLike) else [])]
     path = file_or_standard_output(output)

@@ -442,7 +442,7 @@ def _opened(path: _Path) -> Index:
             hint=_AGAIN if version < FORMAT_VERSION else f"use a newer plait, or {_AGAIN}",
         )
     with open(path, "rb") as stream:
-        text = stream.read(_FIXED.size + min(size, _MOST_HEADER))[_FIXED.size :]
+        text = stream.read(_FIXED.size + min(size, _MOST_HEADER, status.st_size))[_FIXED.size :]
         if len(text) != size:
             raise _cut_off(path, status.st_size, _FIXED.size + size)
         if fast_zlib().crc32(text) != checksum:

@@ -75,7 +75,9 @@ class PatternFile:
 
 
 #: A file of patterns or one sequence; sequences, with their names or numbered; patterns.
-Patterns = str | os.PathLike[str] | Mapping[str, str] | Iterable[str | tuple[str, str] | Pattern]
+Patterns = (
+    str | bytes | os.PathLike[str] | Mapping[str, str] | Iterable[str | bytes | tuple[str, str] | Pattern]
+)
 
 
 def read_patterns(patterns: Patterns) -> PatternFile:
@@ -89,18 +91,22 @@ def read_patterns(patterns: Patterns) -> PatternFile:
     found: list[Pattern] = []
     items: Iterable[object] = (
         [patterns]
-        if isinstance(patterns, str)
+        if isinstance(patterns, str | bytes)
         else (patterns.items() if isinstance(patterns, Mapping) else patterns)
     )
     for number, item in enumerate(items, 1):
         if isinstance(item, Pattern):
             found.append(item)
         elif isinstance(item, tuple):
-            found.append(Pattern(str(item[0]), str(item[1])))
+            found.append(Pattern(str(item[0]), _text(item[1])))
         else:
-            sequence = str(item)
+            sequence = _text(item)
             found.append(Pattern(sequence if isinstance(patterns, str) else f"pattern_{number}", sequence))
     return PatternFile(_checked(found, None))
+
+
+def _text(sequence: object) -> str:
+    return sequence.decode("latin-1") if isinstance(sequence, bytes) else str(sequence)
 
 
 def _is_literal(text: str) -> bool:

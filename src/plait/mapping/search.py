@@ -214,6 +214,11 @@ class Finder:
         if bulges and not self.at_sites:
             expected = "a PAM or anchored patterns; edits elsewhere"
             raise InvalidInput("bulges", found="limits of bulges alone", expected=expected)
+        for name in ("pam_side", "pam_mismatches"):
+            if getattr(s, name) != getattr(FindSettings, name) and not self.at_sites:
+                raise InvalidInput(name, found=f"{getattr(s, name)} alone", expected="a PAM, too")
+        if s.strata and s.report != "best":
+            raise InvalidInput("strata", found=f"{s.strata} with {s.report}", expected="the report best")
         if s.overhang and (s.edits or self.at_sites):
             raise Unsupported("overhang with edits or at sites", why="it is there for substitutions alone")
         if s.report == "ends" and (not s.edits or self.at_sites):

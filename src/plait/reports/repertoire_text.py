@@ -220,6 +220,10 @@ def sharing_text(found: SharingSummary, output: str | os.PathLike[str]) -> str:
         lines += ["", *_distribution_lines(found)]
     if found.expected is not None:
         lines += ["", *_expected_lines(found.expected, clonotypes)]
+    if found.differing is not None:
+        more, tested = found.differing
+        told = f"Of {tested:,} tested clonotypes {more:,} differ by condition (q_condition <= {_MOST_Q})."
+        lines += ["", *paragraph(told)]
     return "\n".join([*lines, "", f"table  {os.fspath(output)}"]) + "\n"
 
 
@@ -323,6 +327,7 @@ def _expected_lines(found: ExpectedSharing, clonotypes: int) -> list[str]:
         ratio = f"{seen / expected:.3g}" if expected > 0 else "-"
         rows.append([name, f"{seen:,}", f"{expected:,.1f}" if expected >= 0.05 else f"{expected:.1e}", ratio])
     lines += aligned(rows, ">>>>")
+    lines.append(f"In more than generation explains, with q_sharing <= {_MOST_Q}: {found.more_shared:,}")
     q = f"{found.selection:.3g}"
     if found.selection_interval is None:
         return [*lines, f"Selection factor {q}, as given."]

@@ -18,6 +18,7 @@ from plait._version import __version__
 from plait.devices.target import Target, resolve
 from plait.dp.chain.tables import REGION_FIELDS, ChainOutput
 from plait.errors import CountOverflow, InvalidInput, Unsupported, one_of
+from plait.formats.row_groups import DIFFERENCES
 from plait.types import Provenance, Tabular
 from plait.vdj.calls import STATUSES, Ambiguity, CallResolver, Items, as_column, make_items
 from plait.vdj.chain import ChainCounter, Overflow, checked_sum
@@ -292,7 +293,8 @@ class ResultColumns:
         if model.is_sweep:
             pis, nus = model.axes
             kind = pa.list_(pa.field("item", self._number), len(pis) * len(nus))
-            self.offered = self.schema.append(pa.field(SWEEP_TOTALS, kind))
+            fast = DIFFERENCES if self._number == pa.int64() else None
+            self.offered = self.schema.append(pa.field(SWEEP_TOTALS, kind, metadata=fast))
 
     def only(self, names: Collection[str]) -> ResultColumns:
         """The same with those columns alone, out of all that are offered."""

@@ -25,11 +25,9 @@ from plait.vdj.calls import ClonotypeKey
 from plait.vdj.convergence.claims import answer, number, percent, whole
 from plait.vdj.convergence.settings import StudySettings
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.repertoires.expected import KNOWN, GenerationSettings
+from plait.vdj.repertoires.expected import FALSE_DISCOVERIES, KNOWN, GenerationSettings
 from plait.vdj.repertoires.sharing import SharingSummary, share_files
 
-#: False discovery rate at which a clonotype is called more public than expected.
-FALSE_DISCOVERIES: Final = 0.05
 #: Rows of public_clonotypes.tsv, and sets in subject_sets.tsv.
 _MOST_PUBLIC: Final = 2000
 _MOST_SETS: Final = 200

@@ -306,13 +306,13 @@ class GermlineSet:
     locus: str
     version: str
     source: str
-    v: tuple[Allele, ...]
-    d: tuple[Allele, ...]
-    j: tuple[Allele, ...]
-    d_j_order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    v: tuple[Allele, ...] = field(repr=False)
+    d: tuple[Allele, ...] = field(repr=False)
+    j: tuple[Allele, ...] = field(repr=False)
+    d_j_order: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     d_d_order: tuple[tuple[str, str], ...] | None = None
-    notes: tuple[str, ...] = ()
-    c: tuple[Allele, ...] = ()
+    notes: tuple[str, ...] = field(default=(), repr=False)
+    c: tuple[Allele, ...] = field(default=(), repr=False)
 
     def alleles(self, segment: Segment | None = None) -> tuple[Allele, ...]:
         """The alleles of one segment, or of all in the order V, D, J, C."""

@@ -117,21 +117,21 @@ class RecombinationModel:
     """
 
     name: str
-    v: tuple[ModelGene, ...]
-    d: tuple[ModelGene, ...]
-    j: tuple[ModelGene, ...]
-    p_v: _Floats
-    p_dj: _Floats
-    p_v_deletions: _Floats
-    p_d_deletions: _Floats
-    p_j_deletions: _Floats
+    v: tuple[ModelGene, ...] = field(repr=False)
+    d: tuple[ModelGene, ...] = field(repr=False)
+    j: tuple[ModelGene, ...] = field(repr=False)
+    p_v: _Floats = field(repr=False)
+    p_dj: _Floats = field(repr=False)
+    p_v_deletions: _Floats = field(repr=False)
+    p_d_deletions: _Floats = field(repr=False)
+    p_j_deletions: _Floats = field(repr=False)
     palindromes: tuple[int, int, int, int]
-    p_vd_length: _Floats
-    vd_steps: _Floats
-    p_dj_length: _Floats
-    dj_steps: _Floats
+    p_vd_length: _Floats = field(repr=False)
+    vd_steps: _Floats = field(repr=False)
+    p_dj_length: _Floats = field(repr=False)
+    dj_steps: _Floats = field(repr=False)
     error_rate: float = 0.0
-    provenance: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         """Check shapes and sums."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.dp.chain.sample import FIELDS, AliasTables, ChainDraws, DrawOutput, draw_kernel
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, in_range
 from plait.formats.checkpoints import Checkpoint, digest_of
 from plait.formats.datasets import Folder, PartFile, Parts, PartWriter, rows_of_part
 from plait.formats.places import is_dataset
@@ -99,6 +99,7 @@ class JunctionSampler:
 
     def __init__(self, model: RecombinationModel, *, seed: int = 0, functional: bool = True) -> None:
         self.model = model
+        in_range("seed", seed, 0, 2**64 - 1)
         self._seed = np.uint64(seed)
         self._draws, self._most = _chain_draws(model, functional)
 
@@ -127,6 +128,8 @@ class JunctionSampler:
         count
             How many draws.
         """
+        in_range("first", first, 0, 1 << 62)
+        in_range("count", count, 0)
         out = DrawOutput(
             np.zeros((count, self._most), np.uint8),
             np.zeros(count, np.int64),

@@ -182,6 +182,8 @@ class ExpectedSharing(Tabular):
     table
         By number of subjects from 1: ``observed`` clonotypes, those ``expected``, their standard deviation
         ``expected_sd`` over repertoires and draws.
+    more_shared
+        Clonotypes that more subjects have than generation explains: ``q_sharing`` at most 0.05.
     """
 
     def __init__(self, generation: ClonotypeGeneration, observed: ObservedSharing) -> None:
@@ -194,6 +196,7 @@ class ExpectedSharing(Tabular):
             self.selection = float(chosen)
         self.depths = self._depths(self.selection)
         self.table = self._distribution()
+        self.more_shared = 0
 
     def _table(self, rows: int | None) -> pa.Table:
         return self.table.slice(0, rows)
@@ -314,4 +317,7 @@ class ExpectedSharing(Tabular):
                 "expected": pa.array(mean[1:]),
                 "expected_sd": pa.array(np.sqrt(mean + variance)[1:]),
             }
-        )
+        )  #: False discovery rate at which a clonotype is called more public than expected.
+
+
+FALSE_DISCOVERIES: Final = 0.05

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.atomic import bad_output, output_errors
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts
+from plait.vdj.repertoires.expected import FALSE_DISCOVERIES
 from plait.vdj.repertoires.neighbours import clusters
 from plait.vdj.repertoires.neighbours import pairs as near_pairs
 
@@ -279,6 +280,11 @@ class ConditionTest:
             "p_condition": pa.array(p[a, b], mask=few),
             "q_condition": pa.array(q[a, b], mask=few),
         }
+
+    def differing(self) -> tuple[int, int]:
+        """Clonotypes with ``q_condition`` up to 0.05, and all that were tested."""
+        _, q = self._values()
+        return int(self.tests[q <= FALSE_DISCOVERIES].sum()), int(self.tests.sum())
 
     def _values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Values p and q by subjects of each condition, of those that occur."""

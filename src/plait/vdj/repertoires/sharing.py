@@ -34,6 +34,7 @@ from plait.run.executor import Executor, LocalExecutor, Progress
 from plait.types import Tabular
 from plait.vdj.calls import STATUSES, ClonotypeKey
 from plait.vdj.repertoires.expected import (
+    FALSE_DISCOVERIES,
     ClonotypeGeneration,
     ExpectedSharing,
     GenerationSettings,
@@ -253,6 +254,7 @@ class SharedRows:
             "left_out": dict(self.left_out),
             "distribution": self.levels.table(),
             "expected": self.expected,
+            "differing": None if self.condition is None else self.condition.differing(),
             "overlaps": self.overlaps,
             "sets": self.sets,
         }
@@ -343,6 +345,7 @@ class SharedRows:
             starts = run_starts(rows, ("p_sharing",))
             ranks = rank - np.repeat(starts, np.diff(starts, append=rows.num_rows))
             q = np.minimum.accumulate(np.minimum(np.asarray(rows["p_sharing"]) * tested / ranks, least))
+            expected.more_shared += int((q <= FALSE_DISCOVERIES).sum())
             self.found.add(rows.append_column("q_sharing", pa.array(q)))
             least, rank = float(q[-1]), rank - rows.num_rows
 
@@ -418,6 +421,8 @@ class SharingSummary:
         path_count_median and path_count_q75 over the counted ones.
     expected
         What generation leads to expect, if that was asked for.
+    differing
+        Clonotypes with ``q_condition`` up to 0.05, and all that were tested, if conditions were asked for.
     overlaps, sets
         How alike any two subjects are, and how many clonotypes each set of subjects has in common and none of
         the others, if overlaps were asked for. Of more than twelve subjects, sets are of those with most
@@ -429,6 +434,7 @@ class SharingSummary:
     left_out: Mapping[str, int]
     distribution: pa.Table
     expected: ExpectedSharing | None = None
+    differing: tuple[int, int] | None = None
     overlaps: pa.Table | None = None
     sets: pa.Table | None = None
 
