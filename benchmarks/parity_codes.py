@@ -24,7 +24,6 @@ from commands import processor_name
 
 from plait.devices.target import CpuTarget
 from plait.ldpc import Code, decode
-from plait.ldpc.codes import code_of
 from plait.ldpc.decoding import _DECODING, DecodeBatch
 
 PEER = """
@@ -57,7 +56,7 @@ def regular(size: int) -> Code:
         for m in bad:
             other, i, j = rng.integers(len(rows)), *rng.integers(6, size=2)
             rows[m, i], rows[other, j] = rows[other, j], rows[m, i]
-    return code_of("regular (3, 6)", size, rows.tolist())
+    return Code("regular (3, 6)", size, rows.tolist())
 
 
 def speed(code: Code, method: Any, layered: bool, kind: Any, words: int) -> float:

@@ -108,11 +108,11 @@ def main() -> None:
     texts = drawn(n)
     print(f"{platform.processor() or platform.machine()}, load {os.getloadavg()[0]:.1f}; {n:,} texts")
     check(texts)
-    (left, right), vocabulary, _ = _prepared(texts, None, 4, (True, False))
+    (left, right), vocabulary = _prepared(texts, None, 4, (True, False))
     print(f"{vocabulary:,} q-grams, {left.grams.size / n:.1f} kinds and {left.sizes.mean():.1f} a text")
     out = np.empty((n, n), np.float32)
     inverse = 1 / np.maximum(np.arange(2 * left.sizes.max() + 1), 1)
-    batch = SimilarBatch(left, right, vocabulary, Fraction(0), Matrix(out, inverse))
+    batch = SimilarBatch(left, right, vocabulary, Matrix(out, inverse))
     few = left._replace(sizes=left.sizes[:64])
     slow = np.empty((64, n), np.float32)
     calls: dict[str, tuple[int, Callable[[], Any]]] = {

@@ -19,6 +19,7 @@ from plait.devices.cuda_devices import POOL
 from plait.devices.cuda_target import CudaTarget
 from plait.random import Mrg32k3a, Mt19937, Sobol
 from plait.random.draws import Draws, Normal, Uniform
+from plait.random.generators import states_of
 from plait.random.gpu_streams import (
     _BITS,
     _ROUND,
@@ -30,7 +31,6 @@ from plait.random.gpu_streams import (
     mt_piece,
     sobol_points,
 )
-from plait.random.mrg32k3a import states_of
 
 
 def launches(generator: Any, kind: Any, out: Any) -> Any:

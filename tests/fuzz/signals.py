@@ -80,7 +80,7 @@ def _words(data: bytes, folder: Path) -> None:
 
 
 def _similar(data: bytes, folder: Path) -> None:
-    texts = read_texts(place(folder, data), smiles=len(data) % 2 == 1).texts
+    texts = read_texts(place(folder, data), smiles=len(data) % 2 == 1)[1]
     assert similarities(texts[:3], q=3, device="cpu", threads=1).shape == (min(len(texts), 3),) * 2
 
 

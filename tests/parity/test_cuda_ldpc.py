@@ -10,11 +10,10 @@ import pytest
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
 from plait.ldpc import Code, gpu_decoding
-from plait.ldpc.codes import code_of
 from plait.ldpc.decoding import _DECODING, DecodeBatch
 
 pytestmark = [pytest.mark.gpu, pytest.mark.cuda_simulator]
-CODE = code_of("small", 8, [[0, 1, 2, 4], [0, 1, 3, 5], [0, 2, 3, 6], [4, 5, 6, 7], [7]])
+CODE = Code("small", 8, [[0, 1, 2, 4], [0, 1, 3, 5], [0, 2, 3, 6], [4, 5, 6, 7], [7]])
 
 
 @pytest.mark.parametrize(("method", "kind"), [("min-sum", np.int8), ("sum-product", np.float32)])
@@ -39,7 +38,7 @@ def test_words(method: Any, kind: Any, layered: bool, monkeypatch: pytest.Monkey
 def drawn(size: int, degrees: list[int]) -> Code:
     """Checks of such degrees, of columns that are drawn."""
     rng = np.random.default_rng(3)
-    return code_of("drawn", size, [rng.choice(size, n, replace=False).tolist() for n in degrees])
+    return Code("drawn", size, [rng.choice(size, n, replace=False).tolist() for n in degrees])
 
 
 @pytest.mark.parametrize("layered", [False, True])

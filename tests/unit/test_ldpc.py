@@ -18,14 +18,13 @@ from plait.devices.target import CpuTarget, ReferenceTarget
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import read_array
 from plait.ldpc import Code, code_named, decode, files, simulate
-from plait.ldpc.codes import code_of, read_alist
-from plait.ldpc.decoding import _DECODING, DecodeBatch
-from plait.ldpc.messages import Parities, added, parity, without
+from plait.ldpc.codes import read_alist
+from plait.ldpc.decoding import _DECODING, DecodeBatch, Parities, added, parity, without
 
-HAMMING = code_of("hamming", 7, [[0, 1, 2, 4], [0, 1, 3, 5], [0, 2, 3, 6]])
-FULL = code_of("full", 2, [[0], [0, 1]])
+HAMMING = Code("hamming", 7, [[0, 1, 2, 4], [0, 1, 3, 5], [0, 2, 3, 6]])
+FULL = Code("full", 2, [[0], [0, 1]])
 #: Its graph has no cycle: sum-product gives exact probabilities.
-TREE = code_of("tree", 8, [[0, 1, 2], [2, 3, 4], [4, 5], [2, 6, 7]])
+TREE = Code("tree", 8, [[0, 1, 2], [2, 3, 4], [4, 5], [2, 6, 7]])
 
 
 def regular(seed: int, size: int, weight: int) -> Code:
@@ -36,7 +35,7 @@ def regular(seed: int, size: int, weight: int) -> Code:
         order = np.concatenate([rng.permutation(size) for _ in range(3)]).reshape(-1, weight)
         checks = [sorted(set(row)) for row in order.tolist() if len(set(row)) == weight]
         checks = checks if len(checks) == len(order) else []
-    return code_of("regular", size, checks)
+    return Code("regular", size, checks)
 
 
 def holds(code: Code, columns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -269,7 +268,7 @@ def least_plainly(code: Code, prior: list[int], iterations: int, layered: bool) 
 @pytest.mark.parametrize("size", often(1, [8, 24]))
 def test_min_sum_is_that_of_a_plain_reference(layered: bool, size: int) -> None:
     # Checks of one bit, of two and of the same bits; and what says nothing, or more than is held.
-    odd = code_of("odd", 8, [[0, 1, 2, 4], [3], [0, 1, 2, 4], [5, 6], [4, 5, 6, 7], [0, 7]])
+    odd = Code("odd", 8, [[0, 1, 2, 4], [3], [0, 1, 2, 4], [5, 6], [4, 5, 6, 7], [0, 7]])
     code = odd if size == 8 else regular(7, 24, 6)
     units = np.random.default_rng(3).normal(12, 40, (150, size)).round().clip(-127, 127).astype(np.int8)
     units[::5, ::2] = 0
@@ -376,7 +375,7 @@ def test_bad_alist(old: str, new: str, said: str, tmp_path: Path) -> None:
         (lambda: HAMMING.encode([[1, 0]]), r"information: found \(1, 2\), expected \(words, 4\)"),
         (lambda: simulate(FULL, [1]), "code: found no bits of information in full, expected one or more"),
         (lambda: simulate(HAMMING, [1], words=0), "words: found 0, expected at least 1"),
-        (lambda: simulate(HAMMING, [math.nan]), "ebn0: found nan, expected -100 to 100 dB"),
+        (lambda: simulate(HAMMING, [math.nan]), "ebn0: found nan, expected -100 to 100"),
     ],
 )  # fmt: skip
 def test_bad_input(call: Any, said: str) -> None:

@@ -121,8 +121,8 @@ def test_splits_and_room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_thresholds_leave_out_what_sizes_rule_out() -> None:
     texts = [b"A" * k for k in range(1, 1001)]
-    (left, right), vocabulary, _ = _prepared(texts, None, 1, (True, True))
-    batch = SimilarBatch(left, right, vocabulary, Fraction(4, 5), None)
+    (left, right), vocabulary = _prepared(texts, None, 1, (True, True))
+    batch = SimilarBatch(left, right, vocabulary, None, Fraction(4, 5))
     ranges = sum(ranges_of(batch, below, limit) for below, limit in ((0, 255),))
     for (first, last), block in zip(ranges.tolist(), range(0, 1000, similarity.COLUMNS), strict=True):
         least, most = block + 1, min(block + similarity.COLUMNS, 1000)
@@ -179,14 +179,14 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_kinds_of_files(tmp_path: Path, table: Path) -> None:
-    assert read_texts(table, column="junction_aa").texts == [b"CASSLGF", b"", b"CASSLGQF", b"CASTLGF"]
+    assert read_texts(table, column="junction_aa")[1] == [b"CASSLGF", b"", b"CASSLGQF", b"CASTLGF"]
     parquet = tmp_path / "t.parquet"
     pq.write_table(pa.table({"x": ["AB", None]}), parquet)
-    assert read_texts(parquet, column="x").texts == [b"AB", b""]
+    assert read_texts(parquet, column="x")[1] == [b"AB", b""]
     lines = tmp_path / "t.smi"
     lines.write_bytes(b"\xef\xbb\xbfc1ccccc1\tbenzene\r\n\nCCl  methyl chloride\nC\n")
     assert read_texts(lines) == (["benzene", "methyl chloride", "3"], [b"c1ccccc1", b"CCl", b"C"])
-    assert read_texts(lines, smiles=True).texts == [b"c0ccccc0", b"CL", b"C"]
+    assert read_texts(lines, smiles=True)[1] == [b"c0ccccc0", b"CL", b"C"]
     fasta = tmp_path / "t.fa"
     fasta.write_text(">a one\nAC\nGT\n>b\n\n")
     assert read_texts(fasta) == (["a", "b"], [b"ACGT", b""])

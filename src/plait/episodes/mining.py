@@ -145,16 +145,15 @@ def count_episodes(
         for k in range(same, size):
             events = stream.times[stream.first[own[k]] : stream.first[own[k] + 1]]
             if k:
-                bounds = stream.bounds[own[size + k - 1]]
+                bounds, last = stream.bounds[own[size + k - 1]], k - 1
                 ends[k] = _one_step(
-                    alg, times[k - 1], running[k - 1], ends[k - 1], events, bounds, times[k], running[k]
+                    alg, times[last], running[last], ends[last], events, bounds, times[k], running[k]
                 )
                 continue
-            running[0, 0] = alg.zero
+            ends[0], running[0, 0] = events.size, alg.zero
             for x in range(events.size):
                 times[0, x] = events[x]
                 running[0, x + 1] = choice(alg, running[0, x], _begun(alg, events[x]))
-            ends[0] = events.size
         _answer(alg, times[size - 1], running[size - 1], ends[size - 1], found[c])
 
 
@@ -213,9 +212,7 @@ class Episodes(Tabular):
 class _Events:
     """A stream, its types' names, and its times as they were given."""
 
-    def __init__(
-        self, types: Any, times: Any, bounds: NDArray[np.float64], names: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, types: Any, times: Any, bounds: Any, names: Iterable[str] = ()) -> None:
         """Of types that have events, and of those named besides."""
         labels, given = _labels(types), _numbers(times)
         if len(labels) != given.size:
@@ -229,11 +226,9 @@ class _Events:
         if spread >= _EXACT:
             found, expected = f"times {spread:,} apart", f"at most {_EXACT - 1:,}"
             raise FormatError(_GIVEN, column=_TIME, found=found, expected=expected)
-        self.stream = _Stream(
-            (given[order] - self._start if self._whole else given[order]).astype(np.float64),
-            np.searchsorted(codes[order], np.arange(len(self.names) + 1)),
-            bounds,
-        )
+        own = (given[order] - self._start if self._whole else given[order]).astype(np.float64)
+        first = np.searchsorted(codes[order], np.arange(len(self.names) + 1))
+        self.stream = _Stream(own, first, bounds)
 
     def times(self, found: NDArray[np.float64], counts: NDArray[np.int64]) -> pa.Array:
         """Times as they were given, null where nothing was counted."""
@@ -266,26 +261,20 @@ def _numbers(times: Any) -> NDArray[Any]:
             values = found.cast(kind)
             if pc.all(pc.fill_null(pc.is_finite(values), False)).as_py() is not False:
                 return np.asarray(values)
-            break
-    row = next((k for k, value in enumerate(found.to_pylist()) if not _is_number(value)), 0)
-    raise FormatError(_GIVEN, record=row, column=_TIME, found=repr(found[row].as_py()), expected="a number")
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return math.isfinite(float(value))
-    except (TypeError, ValueError):
-        return False
+    for row, value in enumerate(found.to_pylist()):
+        with suppress(TypeError, ValueError):
+            if math.isfinite(float(value)):
+                continue
+        raise FormatError(_GIVEN, record=row, column=_TIME, found=repr(value), expected="a number")
+    return np.array(found.to_pylist(), np.float64)
 
 
 def _checked_windows(windows: Sequence[tuple[float, float]]) -> NDArray[np.float64]:
-    for low, high in windows:
-        if not (0 <= low < high < math.inf):
-            found, expected = f"{low:g}:{high:g}", "LO:HI with 0 <= LO < HI, which is finite"
-            raise InvalidInput("window", found=found, expected=expected)
-    if len(set(windows)) < max(len(windows), 1):
-        found = ", ".join(f"{low:g}:{high:g}" for low, high in windows) or "none"
-        raise InvalidInput("window", found=found, expected="one or more, each once")
+    told = ", ".join(f"{low:g}:{high:g}" for low, high in windows) or "none"
+    if not windows or len(set(windows)) < len(windows):
+        raise InvalidInput("window", found=told, expected="one or more, each once")
+    if not all(0 <= low < high < math.inf for low, high in windows):
+        raise InvalidInput("window", found=told, expected="LO:HI with 0 <= LO < HI, which is finite")
     return np.array(sorted(windows), np.float64)
 
 
@@ -370,12 +359,9 @@ def _level(
         if progress is not None:
             progress(size, done, total)
         if number > _MOST_FREQUENT:
-            raise InvalidInput(
-                "support",
-                found=f"{support:,}, with which over {_MOST_FREQUENT:,} episodes of size {size} are frequent",
-                expected="fewer of them",
-                hint="ask for more support, fewer windows or a smaller size",
-            )
+            told = f"{support:,}, with which over {_MOST_FREQUENT:,} episodes of size {size} are frequent"
+            hint = "ask for more support, fewer windows or a smaller size"
+            raise InvalidInput("support", found=told, expected="fewer of them", hint=hint)
     episodes, latest = np.concatenate(kept), np.concatenate(answers)
     chains = np.concatenate([np.empty((0, 1), np.int64), *executor.map(number_of, _in_blocks(episodes))])
     table = _as_table(events, size, episodes, latest, chains[:, 0])
@@ -413,23 +399,20 @@ def count(types: Any, times: Any, episodes: Sequence[str], *, threads: int | Non
         raise InvalidInput("episodes", found="none", expected="at least one")
     parsed = [_parsed(text) for text in episodes]
     windows = sorted({window for _, steps in parsed for window in steps})
-    executor, levels, tables, rows = LocalExecutor(threads), [], [], []
+    executor, levels, tables, places = LocalExecutor(threads), [], [], []
     given = {name for names, _ in parsed for name in names}
     events = _Events(types, times, np.array(windows).reshape(-1, 2), given)
     place = {name: k for k, name in enumerate(events.names)}
     for size in sorted({len(names) for names, _ in parsed}):
         of_size = [k for k, (names, _) in enumerate(parsed) if len(names) == size]
-        listed = np.array(
-            [[*map(place.__getitem__, parsed[k][0]), *map(windows.index, parsed[k][1])] for k in of_size],
-            np.int32,
-        )
+        rows = [[*map(place.get, parsed[k][0]), *map(windows.index, parsed[k][1])] for k in of_size]
+        listed = np.array(rows, np.int32)
         order = np.lexsort(listed.T[::-1])
-        blocks = _in_blocks(listed[order])
-        _, table, level = _level(events, size, (blocks, len(order)), 0, executor)
+        _, table, level = _level(events, size, (_in_blocks(listed[order]), len(order)), 0, executor)
         tables.append(table)
         levels.append(level)
-        rows += [of_size[k] for k in order]
-    return Episodes(pa.concat_tables(tables).take(pa.array(np.argsort(rows))), levels)
+        places += [of_size[k] for k in order]
+    return Episodes(pa.concat_tables(tables).take(pa.array(np.argsort(places))), levels)
 
 
 def _candidates(frequent: NDArray[np.int32], size: int, windows: int) -> _Blocks:
@@ -545,14 +528,11 @@ def read_events(
         If it is no such file, or lacks a column.
     """
     file = open_columns(path)
-    missing = [name for name in (types, times) if name not in file.schema.names]
-    if missing:
-        raise FormatError(
-            path,
-            found=f"the columns {', '.join(file.schema.names[:20])}",
-            expected=f"a column {missing[0]!r}",
-            hint="name the columns with --type-column and --time-column",
-        )
+    for name in (types, times):
+        if name not in file.schema.names:
+            found, hint = file.schema.names[:20], "name the columns with --type-column and --time-column"
+            told = f"the columns {', '.join(found)}"
+            raise FormatError(path, found=told, expected=f"a column {name!r}", hint=hint)
     wanted = pa.schema([file.schema.field(name) for name in dict.fromkeys((types, times))])
     table = pa.Table.from_batches((batch.select(wanted.names) for batch in file.batches(_BATCH_ROWS)), wanted)
     return table[types], table[times]

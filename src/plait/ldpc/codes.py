@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, Final
 
@@ -24,40 +23,45 @@ _EXPECTED: Final = "a code in alist format"
 _MOST: Final = 1 << 20
 
 
-@dataclass(frozen=True, eq=False)
 class Code:
     """A binary linear code.
 
-    Attributes
+    Parameters
     ----------
     name
         Its name.
     size
         Columns of the parity-check matrix.
-    bits
-        Columns of the ones of the matrix, row by row, int64, shape (ones,).
-    starts
-        Where each row begins in `bits`, int64, shape (checks + 1,).
+    checks
+        Columns of the ones of each row of the matrix.
     sent
-        Columns of the bits that are sent, in order, -1 for a 0 that fills up, int64, shape (n,).
+        Columns of the bits that are sent, in order, -1 for a 0 that fills up; otherwise all.
     known
         Columns of bits that are always 0 and not sent.
     most
         Bits of information at most; what is free besides is 0.
+
+    Attributes
+    ----------
+    bits
+        Columns of the ones, row by row, int64, shape (ones,).
+    starts
+        Where each row begins in `bits`, int64, shape (checks + 1,).
+    n
+        Bits that are sent.
     """
 
-    name: str
-    size: int
-    bits: NDArray[np.int64] = field(repr=False)
-    starts: NDArray[np.int64] = field(repr=False)
-    sent: NDArray[np.int64] = field(repr=False)
-    known: NDArray[np.int64] = field(repr=False)
-    most: int | None = None
+    def __init__(
+        self, name: str, size: int, checks: Any, sent: Any = None, known: Any = (), most: int | None = None
+    ) -> None:
+        self.name, self.size, self.most, self.known = name, size, most, np.array(known, np.int64)
+        self.bits = np.array([column for check in checks for column in sorted(check)], np.int64)
+        self.starts = np.cumsum([0, *map(len, checks)])
+        self.sent = np.arange(size) if sent is None else np.asarray(sent)
+        self.n = self.sent.size
 
-    @property
-    def n(self) -> int:
-        """Bits that are sent."""
-        return self.sent.size
+    def __repr__(self) -> str:
+        return f"Code({self.name!r}, {self.n:,} bits)"
 
     @property
     def k(self) -> int:
@@ -149,13 +153,6 @@ def add_rows(chosen: Any, rows: Any, sums: Any) -> None:
                     sums[a, k] ^= rows[b, k]
 
 
-def code_of(name: str, size: int, checks: Sequence[Sequence[int]]) -> Code:
-    """A code of which all columns are sent, by the columns of its checks."""
-    starts = np.cumsum([0, *map(len, checks)])
-    bits = np.array([column for check in checks for column in sorted(check)], np.int64)
-    return Code(name, size, bits, starts, np.arange(size), np.zeros(0, np.int64))
-
-
 def code_named(name: str) -> Code:
     """A code of a standard, or of a file.
 
@@ -205,16 +202,14 @@ def _standard(name: str) -> Code | None:
             return i if number == 0 else quarter + (phi[j][number - 1] + i) % (m // 4)
 
         base = [row[8 - blocks :] for row in tables["ar4ja"]["blocks"]]
-        code = code_of(name, (blocks + 3) * m, _expanded(base, m, turned))
-        return Code(name, code.size, code.bits, code.starts, code.sent[: (blocks + 2) * m], code.known)
+        return Code(name, (blocks + 3) * m, _expanded(base, m, turned), range((blocks + 2) * m))
     if name == "c2":
-        code = code_of(name, 8176, _expanded(tables["c2"], 511, lambda shift, i: (i + shift) % 511))
-        sent = np.concatenate([code.sent[18:], [-1, -1]])
-        return Code(name, code.size, code.bits, code.starts, sent, code.sent[:18], 7136)
+        checks = _expanded(tables["c2"], 511, lambda shift, i: (i + shift) % 511)
+        return Code(name, 8176, checks, [*range(18, 8176), -1, -1], range(18), 7136)
     if (found := re.fullmatch(r"wimax-(\d{3,4})", name)) and int(found[1]) in range(576, 2305, 96):
         z = int(found[1]) // 24
         checks = _expanded(tables["wimax-1/2"], z, lambda shift, i: (i + shift * z // 96) % z)
-        return code_of(name, 24 * z, checks)
+        return Code(name, 24 * z, checks)
     return None
 
 
@@ -265,4 +260,4 @@ def read_alist(path: str | os.PathLike[str]) -> Code:
     for m, column in sorted(ones ^ {(m, column) for m, own in enumerate(by_check, 1) for column in own}):
         what = f"column {column} in the list of check {m}, and the check in that of the column"
         raise FormatError(path, found="it in one list", expected=what, line=lines[3 + size + m][0])
-    return code_of(os.fspath(path), size, [[column - 1 for column in own] for own in by_check])
+    return Code(os.fspath(path), size, [[column - 1 for column in own] for own in by_check])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from plait.devices.cuda import cuda, cuda_kernel
 from plait.devices.cuda_devices import POOL, device_facts
 from plait.devices.cuda_target import CudaTarget
-from plait.devices.ptx import instruction
+from plait.devices.ptx import instruction, on_halves
 from plait.devices.target import over_threads
 from plait.lang.compile import shared, types
 from plait.ldpc.codes import Code
@@ -41,19 +41,6 @@ _ONES, _FULL, _MOST, _BOUND = (np.int32(0x10001 * n) for n in (1, 0x7FFF, 127, B
 _NOTHING, _LOW, _BOTH = (np.int32(n) for n in (0, 0x80, 0x8080))
 
 
-def _halves(word: Any) -> Any:
-    return np.array([word], np.int32).view(np.int16)
-
-
-def _on_halves(name: str, plain: Any) -> Any:
-    """An operation on two numbers of 16 bits."""
-    return instruction(
-        f"{name}.s16x2 $0,$1,$2;",
-        f"v{name}2.s32.s32.s32 $0,$1,$2,$2;",
-        lambda a, b: plain(_halves(a), _halves(b)).view(np.int32)[0],
-    )
-
-
 def _octets(selector: int) -> Any:
     """Bytes of a word by number, one a digit, the lowest last; 8 more: what their sign fills a byte with."""
 
@@ -65,8 +52,7 @@ def _octets(selector: int) -> Any:
     return instruction(f"prmt.b32 $0,$1,$2,{selector:#06x};", plain=plain)
 
 
-_add, _least = _on_halves("add", np.add), _on_halves("min", np.minimum)
-_largest = _on_halves("max", np.maximum)
+_add, _least, _largest = map(on_halves, ("add", "min", "max"))
 _widened, _narrowed, _signs = _octets(0x9180), _octets(0x3120), _octets(0xBB99)
 
 
@@ -257,22 +243,11 @@ def _settle(held: Any, pairs: Any, word: Any, new: Any, out: Any, count: Any, go
 
 
 @shared
-def _begin_again(held: Any, said: Any, ratios: Any, pairs: Any, word: Any) -> None:
-    """What was said is kept, and sums are what was received."""
-    cuda.syncthreads()
-    for k in range(cuda.threadIdx.x, ratios.shape[1] * pairs, cuda.blockDim.x):
-        held[said + k] = held[k]
-    cuda.syncthreads()
-    _receive(held, ratios, pairs, word)
-
-
-@shared
 def _iterate(held: Any, places: Any, sums: Any, said: Any, groups: Any) -> None:
     """Renew all messages once."""
-    begin, step = cuda.threadIdx.x // places[2], cuda.blockDim.x // places[2]
     for g in range(groups.shape[0]):
         first, apart, degree = groups[g, 0], np.uint32(groups[g, 1]), groups[g, 2]
-        for j in range(begin, apart, step):
+        for j in range(cuda.threadIdx.x // places[2], apart, cuda.blockDim.x // places[2]):
             at = np.uint32(first + j)
             if degree == 6:
                 _step_of_few(held, places, sums, said, at, apart, 6)
@@ -318,9 +293,14 @@ def decode_pairs(plan: Any, ratios: Any, limits: Any, out: Any) -> None:
                 done |= np.int32(((new >> 7 & 1) | (new >> 14 & 2)) << 2 * q)
         if done == every:
             return
-        if not layered:
-            _begin_again(held, said, ratios, pairs, word)
         cuda.syncthreads()
+        if not layered:
+            # What was said is kept, and sums are what was received.
+            for k in range(thread, size, threads):
+                held[said + k] = held[k]
+            cuda.syncthreads()
+            _receive(held, ratios, pairs, word)
+            cuda.syncthreads()
         _iterate(held, places, sums, said, plan.groups)
 
 
@@ -346,9 +326,7 @@ def decode_batch(batch: DecodeBatch, target: CudaTarget) -> Found | None:
         part = batch.ratios[first : first + _WORDS]
         with POOL.slot(target.devices) as slot:
             given = slot.upload("given", (plan, to_units(part, np.empty(part.shape, np.int8))))
-            held = [
-                slot.room(f"out {k}", (len(part), *one.shape[1:]), one.dtype) for k, one in enumerate(out)
-            ]
+            held = [slot.room(f"out {k}", (len(part), *a.shape[1:]), a.dtype) for k, a in enumerate(out)]
             blocks, more = -(-len(part) // (2 * pairs)), {"stream": slot.stream, "shared": shared}
             decode_pairs.launch(blocks, threads, *given, limits, tuple(held), **more)
             found = [slot.download(f"out {k}", array) for k, array in enumerate(held)]

@@ -101,11 +101,9 @@ def simulate(
     in_range("seed", seed, 0, 2**64 - 1)
     if not code.k:
         raise InvalidInput("code", found=f"no bits of information in {code.name}", expected="one or more")
-    rows = []
     for ratio in ebn0:
-        if not -100 <= ratio <= 100:
-            raise InvalidInput("ebn0", found=ratio, expected="-100 to 100 dB")
-        rows.append(_point(code, float(ratio), words, errors, seed, progress, settings))
+        in_range("ebn0", ratio, -100, 100)
+    rows = [_point(code, float(ratio), words, errors, seed, progress, settings) for ratio in ebn0]
     columns = [np.array(column) for column in zip(*rows, strict=True)] or [np.zeros(0)] * 12
     return ErrorRates(*columns)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from plait.devices.cuda import cuda, cuda_kernel
 from plait.devices.cuda_devices import POOL
 from plait.devices.cuda_target import CudaTarget
-from plait.devices.ptx import instruction
+from plait.devices.ptx import on_halves
 from plait.devices.target import over_threads
 from plait.lang.compile import shared
 from plait.lang.warps import WARP
@@ -26,15 +26,7 @@ _BLOCKS: Final = 1 << 13
 _TABLE, _ROOM = 1 << 32, 1 << 22
 
 
-def _halves(word: Any) -> Any:
-    return np.array([word], np.int32).view(np.uint16)
-
-
-_least: Final = instruction(
-    "min.u16x2 $0,$1,$2;",
-    "vmin2.u32.u32.u32 $0,$1,$2,$2;",
-    lambda a, b: np.minimum(_halves(a), _halves(b)).view(np.int32)[0],
-)
+_least: Final = on_halves("min", "u")
 
 
 @shared
@@ -98,12 +90,11 @@ def _on_device(slot: Any, name: str, texts: Grams, first: int, last: int) -> Any
     """`Grams` of texts from `first` on: int32 but for `starts`, `counts` in both halves, and none empty."""
     begin, end = int(texts.starts[first]), int(texts.starts[last])
     counts = np.minimum(texts.counts[begin:end], 0xFFFF).astype(np.uint32) * np.uint32(0x10001)
-    found: Any = [
-        *(np.append(one, 0).astype(np.int32) for one in (texts.grams[begin:end], counts.view(np.int32))),
-        texts.starts[first : last + 1] - begin,
-        *(one[first:last].astype(np.int32) for one in (texts.sizes, texts.order)),
-    ]
-    return slot.upload(name, Grams(*found))
+    given = texts.grams[begin:end], counts.view(np.int32)
+    grams, pairs = (np.append(one, 0).astype(np.int32) for one in given)
+    sizes, order = (one[first:last].astype(np.int32) for one in (texts.sizes, texts.order))
+    own: Any = grams, pairs, texts.starts[first : last + 1] - begin, sizes, order
+    return slot.upload(name, Grams(*own))
 
 
 def similar_batch(batch: SimilarBatch, target: CudaTarget) -> list[NDArray[np.int64]] | None:

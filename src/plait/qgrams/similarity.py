@@ -225,8 +225,8 @@ class SimilarBatch(NamedTuple):
     queries: Grams
     targets: Grams
     vocabulary: int
-    ratio: Fraction
     sink: Any
+    ratio: Fraction = Fraction(0)
 
 
 def ranges_of(batch: SimilarBatch, below: int, limit: int) -> NDArray[np.int64]:
@@ -381,16 +381,15 @@ def similarities(
     array([[1.       ],
            [0.5714286]], dtype=float32)
     """
-    (left, right), vocabulary, _ = _prepared(queries, targets, q, by_size=(True, False))
+    (left, right), vocabulary = _prepared(queries, targets, q, by_size=(True, False))
     cells = left.sizes.size * right.sizes.size
     if cells > _MOST_CELLS:
-        raise InvalidInput(
-            "texts", found=f"{cells:,} similarities", expected=f"at most {_MOST_CELLS:,} in memory"
-        )
+        expected = f"at most {_MOST_CELLS:,} in memory"
+        raise InvalidInput("texts", found=f"{cells:,} similarities", expected=expected)
     out = np.zeros((left.sizes.size, right.sizes.size), np.float32)
     most = int(left.sizes.max(initial=0) + right.sizes.max(initial=0))
     inverse = 1 / np.maximum(np.arange(most + 1), 1)
-    _launched(SimilarBatch(left, right, vocabulary, Fraction(0), Matrix(out, inverse)), **on)
+    _launched(SimilarBatch(left, right, vocabulary, Matrix(out, inverse)), **on)
     return out
 
 
@@ -437,11 +436,12 @@ def similar(
     """
     if at_least is not None and nearest is not None:
         raise InvalidInput("at_least", found="nearest besides", expected="either")
-    (left, right), vocabulary, own = _prepared(queries, targets, q, by_size=(True, True))
+    (left, right), vocabulary = _prepared(queries, targets, q, by_size=(True, True))
+    own = targets is None
     if nearest is not None:
         in_range("nearest", nearest, 1, 1 << 20)
         best = np.full((left.sizes.size, nearest, 3), (-1, 0, 1), np.int64)
-        _launched(SimilarBatch(left, right, vocabulary, Fraction(0), Nearest(best, own)), **on)
+        _launched(SimilarBatch(left, right, vocabulary, Nearest(best, own)), **on)
         best = best[np.argsort(left.order)]
         rows, places = np.nonzero(best[:, :, 1] > 0)
         return _similar(np.column_stack([rows, best[rows, places]]))
@@ -455,7 +455,7 @@ def similar(
     least = np.array([-(-int(size) * top // low) for size in sums], np.int64)
     # Nothing in common is not similar.
     sink = Above(np.maximum(least, 1), own, _NONE, np.zeros(1, np.int64))
-    found = np.concatenate([_NONE, *_launched(SimilarBatch(left, right, vocabulary, ratio, sink), **on)])
+    found = np.concatenate([_NONE, *_launched(SimilarBatch(left, right, vocabulary, sink, ratio), **on)])
     return _similar(found[np.lexsort((found[:, 1], found[:, 0]))])
 
 
@@ -466,7 +466,7 @@ def _similar(pairs: NDArray[np.int64]) -> Similar:
 
 def _prepared(
     queries: Texts, targets: Texts | None, q: int, by_size: tuple[bool, bool]
-) -> tuple[list[Grams], int, bool]:
+) -> tuple[list[Grams], int]:
     in_range("q", q, 1, LONGEST)
     given = (queries,) if targets is None else (queries, targets)
     sets = [[text.encode() if isinstance(text, str) else bytes(text) for text in texts] for texts in given]
@@ -474,7 +474,7 @@ def _prepared(
     most = min(int(one.sizes.max(initial=0)) for one in found)
     if most > np.iinfo(_WIDTHS[-1]).max:
         raise InvalidInput("texts", found=f"{most:,} q-grams on both sides", expected="at most 65,535 on one")
-    return found, vocabulary, targets is None
+    return found, vocabulary
 
 
 def _launched(batch: SimilarBatch, **on: Unpack[On]) -> list[NDArray[np.int64]]:

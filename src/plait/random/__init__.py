@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 from plait._exports import on_first_use
 
 if TYPE_CHECKING:
-    from plait.random.mrg32k3a import Mrg32k3a
-    from plait.random.mt19937 import Mt19937
-    from plait.random.sobol import Sobol
+    from plait.random.generators import Mrg32k3a, Mt19937, Sobol
 
 __all__ = ["Mrg32k3a", "Mt19937", "Sobol"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from plait.errors import one_of
 from plait.formats.atomic import TextOutput, array_file
 from plait.random.draws import Generator, whole
-from plait.random.sobol import Sobol
+from plait.random.generators import Sobol
 
 DISTRIBUTIONS: Final = ("raw", "uniform", "normal", "exponential")
 #: Numbers that are drawn at a time, in a file and for text.

@@ -17,11 +17,9 @@ from plait.devices.target import over_threads, stretches
 from plait.lang.compile import shared, types
 from plait.lang.lanes import lanes_of, lowest_bit
 from plait.lang.warps import WARP
+from plait.random import generators
 from plait.random.draws import Draws, Exponential, Normal, Residue, Uniform, Unit, Word, sample
-from plait.random.mrg32k3a import skipped, states_of, step
-from plait.random.mt19937 import DEGREE, MIDDLE, WORDS, Window, doublings, tempered, twisted
-from plait.random.mt19937 import skipped as skipped_window
-from plait.random.sobol import Directions
+from plait.random.generators import DEGREE, MIDDLE, WORDS, Window, step, tempered, twisted
 
 _ONE: Final = lanes_of(1)
 _THREADS: Final = 128
@@ -122,7 +120,8 @@ def mrg_batch(batch: Draws, target: CudaTarget) -> Any:
     def fill(slot: Any, first: int, out: Any) -> None:
         steps = min(_STEPS, -(-out.size // _THREADS))
         blocks = -(-out.size // (steps * _THREADS))
-        states = slot.upload("states", states_of(skipped(batch.source, first), steps, blocks * _THREADS))
+        begun = generators.skipped(batch.source, first)
+        states = slot.upload("states", generators.states_of(begun, steps, blocks * _THREADS))
         given = batch.kind, batch.unit, states, np.int64(steps), out
         mrg_numbers.launch(blocks, _THREADS, *given, stream=slot.stream)
 
@@ -131,7 +130,7 @@ def mrg_batch(batch: Draws, target: CudaTarget) -> Any:
 
 def sobol_batch(batch: Draws, target: CudaTarget) -> Any:
     """Points of Sobol's sequence."""
-    source: Directions = batch.source
+    source: generators.Directions = batch.source
 
     def fill(slot: Any, first: int, out: Any) -> None:
         vectors, shifts = slot.upload("vectors", source.vectors), slot.upload("shifts", source.shifts)
@@ -206,10 +205,10 @@ def mt_batch(batch: Draws, target: CudaTarget) -> Window:
     """Numbers of MT19937, and the window behind them."""
 
     def fill(slot: Any, first: int, out: Any) -> None:
-        mt_piece(batch, slot, skipped_window(batch.source, first), out)
+        mt_piece(batch, slot, generators.skipped_window(batch.source, first), out)
 
     _in_pieces(batch, target, fill)
-    return skipped_window(batch.source, batch.out.size)
+    return generators.skipped_window(batch.source, batch.out.size)
 
 
 def mt_piece(batch: Draws, slot: Any, window: Window, out: Any) -> Any:
@@ -217,7 +216,7 @@ def mt_piece(batch: Draws, slot: Any, window: Window, out: Any) -> Any:
     blocks = max(-(-(out.size - WORDS + window.place) // _SPAN), 1)
     windows = slot.room("windows", (blocks, WORDS), np.uint32)
     windows[:1].copy_to_device(window.key[None], stream=slot.stream)
-    for k, exponents in enumerate(doublings(_SPAN, (blocks - 1).bit_length())):
+    for k, exponents in enumerate(generators.doublings(_SPAN, (blocks - 1).bit_length())):
         count = 1 << k
         there = slot.upload(f"jump {k}", exponents)
         new, held = min(count, blocks - count), 4 * (DEGREE + WORDS + _ROUND)

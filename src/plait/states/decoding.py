@@ -554,38 +554,30 @@ def likelihood(model: HiddenMarkovModel, observations: ArrayLike) -> float:
     return float(likelihood_each(model, [observations], device="cpu", threads=1)[0])
 
 
-class _Expected(NamedTuple):
+def _expected(
+    model: HiddenMarkovModel, observations: ArrayLike, *, counted: bool = True
+) -> tuple[_Floats, _Floats, float]:
     """Posteriors (frames, states), expected transitions (states, states) if `counted`, the log-likelihood."""
-
-    posterior: _Floats
-    transitions: _Floats
-    log_likelihood: float
-
-
-def _expected(model: HiddenMarkovModel, observations: ArrayLike, *, counted: bool = True) -> _Expected:
     scaled, log = _probabilities(model, observations)
     forward, _, scales = _swept(_SUM, model.start, model.transitions, scaled, kept=True)
-    if not scales.all():
-        return _expected_of_logarithms(model, model.log_weights(observations))
-    ones = np.ones_like(model.start)
-    behind = _swept(_SUM, ones, model.transitions.T, scaled[::-1], kept=True)[0][::-1]
+    ones, transitions = np.ones_like(model.start), model.transitions
+    behind = _swept(_SUM, ones, transitions.T, scaled[::-1], kept=True)[0][::-1]
     ahead = forward * scaled
-    ahead /= scales[:, None]
+    ahead /= np.where(scales > 0, scales, 1.0)[:, None]
     both = ahead * behind
     totals = both.sum(axis=1, keepdims=True)
     if not totals.all():
         return _expected_of_logarithms(model, model.log_weights(observations))
-    transitions = model.transitions
     if counted:
         after = behind[1:] * scaled[1:]
         after /= after.sum(axis=1, keepdims=True)
         # What reaches a frame from behind was made of these very values.
         transitions = transitions * ((ahead[:-1] / totals[:-1]).T @ after)
     both /= totals
-    return _Expected(both, transitions, log + float(np.log(scales).sum()))
+    return both, transitions, log + float(np.log(scales).sum())
 
 
-def _expected_of_logarithms(model: HiddenMarkovModel, weights: _Floats) -> _Expected:
+def _expected_of_logarithms(model: HiddenMarkovModel, weights: _Floats) -> tuple[_Floats, _Floats, float]:
     """The same where probabilities are too small for numbers; not a number where there is no path."""
     start, steps, _ = model.logs
     forward, after, _ = _swept(_LOG_SUM, start, steps, weights, kept=True)
@@ -593,11 +585,11 @@ def _expected_of_logarithms(model: HiddenMarkovModel, weights: _Floats) -> _Expe
     log = float(np.logaddexp.reduce(after))
     ahead = forward + weights
     if log == -math.inf:
-        return _Expected(np.full(weights.shape, math.nan), np.zeros_like(steps), log)
+        return np.full(weights.shape, math.nan), np.zeros_like(steps), log
     transitions = np.zeros_like(steps)
     for t in range(1, len(weights)):
         transitions += np.exp(ahead[t - 1][:, None] + steps + (weights[t] + behind[t]) - log)
-    return _Expected(np.exp(ahead + behind - log), transitions, log)
+    return np.exp(ahead + behind - log), transitions, log
 
 
 def posterior(model: HiddenMarkovModel, observations: ArrayLike) -> _Floats:
@@ -618,7 +610,7 @@ def posterior(model: HiddenMarkovModel, observations: ArrayLike) -> _Floats:
     InvalidInput
         If an observation is not what it should be.
     """
-    return _expected(model, observations, counted=False).posterior
+    return _expected(model, observations, counted=False)[0]
 
 
 def paths(model: HiddenMarkovModel, observations: ArrayLike) -> int:
@@ -725,39 +717,32 @@ def fit(
     in_range("iterations", iterations, 1)
     sizes = [len(model.log_weights(one)) for one in sequences]
     if not all(sizes) or not sizes:
-        found, expected = "none, or one without frames", "at least one frame each"
-        raise InvalidInput("sequences", found=found, expected=expected)
-    workers = resolve("cpu", threads).threads
+        told = "none, or one without frames"
+        raise InvalidInput("sequences", found=told, expected="at least one frame each")
     coded = [None if np.ndim(one) == 2 else model.codes(one) for one in sequences]
     logs: list[float] = []
     while len(logs) < iterations:
-        expected_of = over_threads(workers, sequences, partial(_expected, model))
-        logs.append(math.fsum(one.log_likelihood for one in expected_of))
+        found = over_threads(resolve("cpu", threads).threads, sequences, partial(_expected, model))
+        shares, steps, each = zip(*found, strict=True)
+        logs.append(math.fsum(each))
         if logs[-1] == -math.inf:
-            at = next(k for k, one in enumerate(expected_of) if one.log_likelihood == -math.inf)
-            found, expected = "an impossible one", "what the model can show"
-            raise InvalidInput(f"sequences, {at}", found=found, expected=expected)
+            at = f"sequences, {each.index(-math.inf)}"
+            raise InvalidInput(at, found="an impossible one", expected="what the model can show")
         if progress is not None:
             progress(len(logs), logs[-1])
-        model = _updated(model, expected_of, coded)
+        emissions = model.emissions
+        if emissions is not None:
+            shown = np.zeros_like(emissions)
+            for share, codes in zip(shares, coded, strict=True):
+                if codes is not None:
+                    np.add.at(shown.T, codes, share)
+            emissions = _normalised(shown, emissions)
+        start = _normalised(sum(share[0] for share in shares), model.start)
+        transitions = _normalised(sum(steps), model.transitions)
+        model = HiddenMarkovModel(start, transitions, emissions, model.states, model.symbols)
         if len(logs) > 1 and logs[-1] - logs[-2] < tolerance * sum(sizes):
             break
     return Fitted(model, logs)
-
-
-def _updated(
-    model: HiddenMarkovModel, found: Sequence[_Expected], coded: Sequence[NDArray[np.int32] | None]
-) -> HiddenMarkovModel:
-    emissions = model.emissions
-    if emissions is not None and any(codes is not None for codes in coded):
-        shown = np.zeros_like(emissions)
-        for one, codes in zip(found, coded, strict=True):
-            if codes is not None:
-                np.add.at(shown.T, codes, one.posterior)
-        emissions = _normalised(shown, emissions)
-    start = _normalised(sum(one.posterior[0] for one in found), model.start)
-    transitions = _normalised(sum(one.transitions for one in found), model.transitions)
-    return HiddenMarkovModel(start, transitions, emissions, model.states, model.symbols)
 
 
 def _normalised(table: Any, before: _Floats) -> _Floats:

@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -14,12 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from plait._version import __version__
-from plait.devices.target import over_threads
+from plait.devices.target import over_threads, resolve
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import read_array
 from plait.formats.fasta import read_fasta
 from plait.formats.tables import open_table
-from plait.settings import thread_count
 from plait.states.decoding import Decoded, decode_each, likelihood_each, paths, posterior, ties
 from plait.states.graphs import Graph
 from plait.states.models import HiddenMarkovModel
@@ -47,21 +47,18 @@ def decode_file(
     `what`: ``best``, ``sum``, ``count`` or ``posterior``, which graphs lack; `on`: device and threads.
     FormatError if a file is not what it should be; InvalidInput if the two do not fit.
     """
-    own: HiddenMarkovModel | Graph
-    own = HiddenMarkovModel.read(model) if os.fspath(model).lower().endswith(".json") else Graph.read(model)
-    answer: Any
-    if isinstance(own, Graph):
-        answer, found = partial(_of_graph, own, what, beam, most), f"{what} with a graph"
-        if what == "posterior":
-            raise InvalidInput("what", found=found, expected="a hidden Markov model (.json)")
+    is_model, answer = os.fspath(model).lower().endswith(".json"), partial(_of_graph, what, beam, most)
+    fields, found = _FIELDS[what], "a hidden Markov model" if is_model else f"{what} with a graph"
+    own: Any = (HiddenMarkovModel if is_model else Graph).read(model)
+    if is_model:
+        answer = partial(_of_model, what, on)
+    elif what == "posterior":
+        raise InvalidInput("what", found=found, expected="a hidden Markov model (.json)")
     else:
-        answer, found = partial(_of_model, own, what, on), "a hidden Markov model"
+        fields = _FIELDS["graph"] if what == "best" else fields[:1]
     if (beam < math.inf or most is not None) and found != "best with a graph":
         raise InvalidInput("beam, active", found=found, expected="best with a graph, to which they belong")
-    fields = _FIELDS["graph" if isinstance(own, Graph) and what == "best" else what]
-    if isinstance(own, Graph) and what == "count":
-        fields = fields[:1]
-    schema = pa.schema([("sequence_id", pa.string()), *fields])
+    answer, schema = partial(answer, own), pa.schema([("sequence_id", pa.string()), *fields])
     facts = {"version": __version__, "model": os.path.realpath(model), "what": what}
     facts |= {"observations": os.path.realpath(observations), "beam": str(beam), "most": str(most)}
     told, sequences = {"plait.decode": json.dumps(facts)}, 0
@@ -99,7 +96,7 @@ def _held(path: str | os.PathLike[str]) -> Iterator[Sequence[tuple[str, Any]]]:
             yield [(block.names[k], block.sequence(k).decode()) for k in part]
 
 
-def _of_graph(graph: Graph, what: str, beam: float, most: int | None, given: Sequence[Any]) -> _Rows:
+def _of_graph(what: str, beam: float, most: int | None, graph: Graph, given: Sequence[Any]) -> _Rows:
     """Rows for a sequence of frames; it comes alone, from an array."""
     (frames,) = given[:1]
     if isinstance(frames, str) or frames.ndim == 1:
@@ -112,36 +109,29 @@ def _of_graph(graph: Graph, what: str, beam: float, most: int | None, given: Seq
     return [[{"score": found.score, "labels": found.outputs.tolist()}]]
 
 
-def _of_model(model: HiddenMarkovModel, what: str, on: dict[str, Any], given: Sequence[Any]) -> _Rows:
+def _of_model(what: str, on: Any, model: HiddenMarkovModel, given: Sequence[Any]) -> _Rows:
     """Rows for each of some sequences."""
     if what == "best":
         return [_stretches(model, one) for one in decode_each(model, given, **on)]
     if what == "sum":
         return [[{"log_likelihood": log}] for log in likelihood_each(model, given, **on).tolist()]
-    one = partial(_counts if what == "count" else _shares, model)
-    return over_threads(thread_count() if on["threads"] is None else on["threads"], given, one)
 
+    def one(given: Any) -> list[dict[str, Any]]:
+        if what == "count":
+            return [{"paths": str(paths(model, given)), "best_paths": str(ties(model, given))}]
+        shares = posterior(model, given)
+        frames, own = np.nonzero(shares >= _LEAST)
+        told = zip(frames.tolist(), own.tolist(), shares[frames, own].tolist(), strict=True)
+        return [{"frame": t + 1, "state": model.states[s], "probability": share} for t, s, share in told]
 
-def _counts(model: HiddenMarkovModel, given: Any) -> list[dict[str, Any]]:
-    return [{"paths": str(paths(model, given)), "best_paths": str(ties(model, given))}]
-
-
-def _shares(model: HiddenMarkovModel, given: Any) -> list[dict[str, Any]]:
-    shares = posterior(model, given)
-    return [
-        {"frame": int(t) + 1, "state": model.states[s], "probability": float(shares[t, s])}
-        for t, s in np.argwhere(shares >= _LEAST)
-    ]
+    return over_threads(resolve("cpu", on["threads"]).threads, given, one)
 
 
 def _stretches(model: HiddenMarkovModel, found: Decoded) -> list[dict[str, Any]]:
     """A row for each stretch of frames in one state."""
-    told = {"score": found.score}
+    told: dict[str, Any] = {"score": found.score}
     if found.score == -math.inf or not found.path.size:
         return [told]
-    changes = np.flatnonzero(np.diff(found.path)) + 1
-    first, last = [0, *changes.tolist()], [*changes.tolist(), found.path.size]
-    return [
-        {**told, "first": a + 1, "last": b, "state": model.states[found.path[a]]}
-        for a, b in zip(first, last, strict=True)
-    ]
+    path, names = found.path, model.states
+    ends = [0, *(np.flatnonzero(np.diff(path)) + 1).tolist(), path.size]
+    return [told | {"first": a + 1, "last": b, "state": names[path[a]]} for a, b in pairwise(ends)]

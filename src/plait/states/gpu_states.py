@@ -107,48 +107,45 @@ def likelihood_batch(batch: SequenceBatch, target: CudaTarget) -> NDArray[np.flo
 
 
 class _Into(NamedTuple):
-    """Arcs of a graph by the state they enter, in order of their numbers.
+    """Arcs of a graph by the state they enter, and in order of their numbers.
 
-    Those into state s are from ``starts[s]`` to ``starts[s + 1]``, int64, of which `ends` int32 (arcs, 3) has
-    state, label and number, and `weights` float64; `origins` int32 (arcs, 2): both by number. States
-    that arcs without label enter are `late` int32, those of level k from ``levels[k]`` to ``levels[k + 1]``:
-    such arcs come from earlier levels alone. `final` float64 (states,).
+    Those into state s are from ``starts[s]`` to ``starts[s + 1]``, int64, of which `ends` int32 (arcs, 2) has
+    state and label, and `weights` float64. States that arcs without label enter are `late` int32, those of
+    level k from ``levels[k]`` to ``levels[k + 1]``: such arcs come from earlier levels alone. `final` float64
+    (states,).
     """
 
     starts: Any
     ends: Any
     weights: Any
-    origins: Any
     late: Any
     levels: Any
     final: Any
 
 
-def into_states(graph: Graph) -> _Into:
-    """The arcs of a graph, by the state they enter."""
+def into_states(graph: Graph, order: NDArray[np.int64]) -> _Into:
+    """The arcs of a graph in this order, that of the states they enter."""
     arcs, states = graph.arcs, graph.states
-    order = np.argsort(arcs[:, 1], kind="stable")
     empty, level = arcs[arcs[:, 2] == 0], np.zeros(states, np.int64)
     np.maximum.at(level, empty[:, 1], graph.ranks[empty[:, 0]] + 1)
     late = np.argsort(level, kind="stable")
     levels = np.searchsorted(level[late], np.arange(1, level.max(initial=0) + 2))
-    ends = np.column_stack([arcs[order, 0], arcs[order, 2], order]).astype(np.int32)
-    origins = np.ascontiguousarray(arcs[:, [0, 2]], np.int32)
+    ends = np.ascontiguousarray(arcs[order][:, [0, 2]], np.int32)
     starts = np.searchsorted(arcs[order, 1], np.arange(states + 1))
-    return _Into(starts, ends, graph.weights[order], origins, late.astype(np.int32), levels, graph.ends)
+    return _Into(starts, ends, graph.weights[order], late.astype(np.int32), levels, graph.ends)
 
 
 @shared
 def _best_arc(arcs: Any, s: Any, before: Any, frame: Any, labelled: Any, best: Any, arc: Any) -> Any:
     """The best way into a state, of equal ones that by the first arc: as it was, or by one of these arcs."""
     for k in range(arcs.starts[s], arcs.starts[s + 1]):
-        label, number = arcs.ends[k, 1], arcs.ends[k, 2]
+        label = arcs.ends[k, 1]
         if (label > 0) == labelled:
             value = before[arcs.ends[k, 0]] + arcs.weights[k]
             if labelled:
                 value += frame[label - 1]
-            if value > best or (value == best and number < arc):
-                best, arc = value, number
+            if value > best or (value == best and k < arc):
+                best, arc = value, np.int32(k)
     return best, arc
 
 
@@ -193,21 +190,21 @@ def _trace(arcs: Any, s: Any, t: Any, back: Any, path: Any) -> Any:
         arc = back[t, s]
         path[count] = arc
         count += 1
-        s = arcs.origins[arc, 0]
-        t -= 1 if arcs.origins[arc, 1] > 0 else 0
+        s = arcs.ends[arc, 0]
+        t -= 1 if arcs.ends[arc, 1] > 0 else 0
     return count
 
 
 def _graph_examples() -> list[tuple[Any, ...]]:
     ints, longs, rows = np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros((1, 1), np.int32)
-    arcs = _Into(longs, rows, np.zeros(1), rows, ints, longs, np.zeros(1))
+    arcs = _Into(longs, rows, np.zeros(1), ints, longs, np.zeros(1))
     memory = np.zeros((1, 2, 1)), np.zeros((1, 1, 1), np.int32)
     out = np.zeros(1), rows, longs
-    return [(arcs, np.int64(0), np.zeros((1, 1, 1)), longs, 1.0, memory, out)]
+    return [(arcs, np.zeros((1, 1, 1)), longs, np.int64(0), 1.0, memory, out)]
 
 
 @cuda_kernel(_graph_examples)
-def sweep_graph(arcs: Any, start: Any, frames: Any, counts: Any, beam: Any, memory: Any, out: Any) -> None:
+def sweep_graph(arcs: Any, frames: Any, counts: Any, start: Any, beam: Any, memory: Any, out: Any) -> None:
     """Best paths through a graph, a sequence of `frames` (sequences, frames, labels) a block.
 
     `memory`: values (sequences, 2, states), and by what arcs, int32 (sequences, frames + 1, states). `out`:
@@ -247,7 +244,8 @@ def graph_batch(batch: GraphBatch, target: CudaTarget) -> list[Path] | None:
     graph, states = batch.graph, batch.graph.states
     if batch.most is not None:
         return None
-    arcs = into_states(graph)
+    order = np.argsort(graph.arcs[:, 1], kind="stable")
+    arcs = into_states(graph, order)
     longest = max([1, *map(len, batch.frames)])
     room = longest + (longest + 1) * arcs.levels.size
     each = 4 * ((longest + 1) * states + room) + 8 * (2 * states + longest * graph.labels)
@@ -269,13 +267,12 @@ def graph_batch(batch: GraphBatch, target: CudaTarget) -> list[Path] | None:
                 slot.room("path", (len(own), room), np.int32),
                 slot.room("lengths", len(own), np.int64),
             )
-            held, *given = slot.upload("given", (arcs, frames, counts))
-            given = held, np.int64(graph.start), *given, float(batch.beam), memory, out
-            sweep_graph.launch(len(own), _BLOCK, *given, stream=slot.stream)
+            given = *slot.upload("given", (arcs, frames, counts)), np.int64(graph.start), float(batch.beam)
+            sweep_graph.launch(len(own), _BLOCK, *given, memory, out, stream=slot.stream)
             scores, paths, lengths = (slot.download(f"out {k}", array) for k, array in enumerate(out))
             slot.wait()
             return [
-                graph.path(float(score), path[:length][::-1].astype(np.int64))
+                graph.path(float(score), order[path[:length][::-1]])
                 for score, path, length in zip(scores, paths, lengths, strict=True)
             ]
 

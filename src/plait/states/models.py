@@ -51,16 +51,13 @@ class HiddenMarkovModel:
     def __post_init__(self) -> None:
         """Check the tables, and make them what they are told to be."""
         start = _table("start", self.start, (None,))
-        count = start.size
-        transitions = _table("transitions", self.transitions, (count, count))
-        names = _names("states", self.states, count)
-        given: dict[str, Any] = {"start": start, "transitions": transitions}
-        symbols: tuple[str, ...] = ()
+        own: dict[str, Any] = {"start": start, "symbols": ()}
+        own["transitions"] = _table("transitions", self.transitions, (start.size, start.size))
+        own["states"] = _names("states", self.states, start.size)
         if self.emissions is not None:
-            given["emissions"] = _table("emissions", self.emissions, (count, None))
-            shown = given["emissions"].shape[1]
-            symbols = _names("symbols", self.symbols, shown)
-        for name, value in (given | {"states": names, "symbols": symbols}).items():
+            own["emissions"] = _table("emissions", self.emissions, (start.size, None))
+            own["symbols"] = _names("symbols", self.symbols, own["emissions"].shape[1])
+        for name, value in own.items():
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -172,9 +169,8 @@ class HiddenMarkovModel:
                 raise InvalidInput("observations", found=f"{given.shape}", expected=expected)
             return weights
         if self.emissions is None:
-            raise InvalidInput(
-                "observations", found="symbols", expected="logarithms: the model has no emissions"
-            )
+            expected = "logarithms: the model has no emissions"
+            raise InvalidInput("observations", found="symbols", expected=expected)
         return self.logs[2][self.codes(given)]
 
     def codes(self, observations: ArrayLike) -> NDArray[np.int32]:
