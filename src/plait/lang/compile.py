@@ -38,6 +38,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import CodeType
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -100,10 +101,9 @@ def __getattr__(name: str) -> Any:
 _OPTIONS = {"_nrt": False, "forceinline": True, "no_cfunc_wrapper": True}
 #: Nor has Python to call what is called without Numba.
 _UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-#: Numba's passes for what `plain_kernel` does not have.
-_NOT_FOR_PLAIN = {"WithLifting", "InlineClosureLikes", "InlineInlinables", "InlineOverloads", "LiteralUnroll"}
-_NOT_FOR_PLAIN |= {"LiteralPropagationSubPipelinePass", "FindLiterallyCalls", "RewriteDynamicRaises"}
-_NOT_FOR_PLAIN |= {"NopythonRewrites", "AnnotateTypes", "DumpParforDiagnostics"}
+#: Numba's passes for texts as indices, expressions of whole arrays, and what asks to be inlined: what does
+#: without counts of references has no use for them. The last one is for functions within functions, too.
+_LEFT_OUT = ("NopythonRewrites", "InlineOverloads", "InlineClosureLikes")
 
 _Select = Callable[..., Callable[..., Any] | None]
 
@@ -433,27 +433,23 @@ def _libraries(plain: bool) -> tuple[Any, Any]:
 
 @contextlib.contextmanager
 def _fewer_passes() -> Iterator[None]:
-    """Leave out Numba's passes for what `plain_kernel` says."""
+    """Leave out Numba's passes for what a body does not have."""
     from numba.core.compiler import DefaultPassBuilder
 
-    names = [f"define_{part}_pipeline" for part in ("untyped", "typed", "nopython_lowering")]
-    makers = {name: vars(DefaultPassBuilder)[name] for name in names}
+    make = DefaultPassBuilder.define_nopython_pipeline
 
-    def fewer(make: Callable[..., Any]) -> Any:
-        def made(state: Any, name: str = "plain") -> Any:
-            found = make(state, name)
-            found.passes = [one for one in found.passes if one[0].__name__ not in _NOT_FOR_PLAIN]
-            return found
+    def fewer(state: Any, name: str = "nopython") -> Any:
+        made = make(state, name)
+        inner = any(isinstance(constant, CodeType) for constant in state.func_id.code.co_consts)
+        left_out = _LEFT_OUT[:-1] if inner else _LEFT_OUT
+        made.passes = [one for one in made.passes if one[0].__name__ not in left_out]
+        return made
 
-        return staticmethod(made)
-
-    for name, maker in makers.items():
-        setattr(DefaultPassBuilder, name, fewer(maker.__func__))
+    DefaultPassBuilder.define_nopython_pipeline = staticmethod(fewer)
     try:
         yield
     finally:
-        for name, maker in makers.items():
-            setattr(DefaultPassBuilder, name, maker)
+        DefaultPassBuilder.define_nopython_pipeline = staticmethod(make)
 
 
 def _compile(dispatcher: Any, kinds: tuple[Any, ...], plain: bool) -> Any:
@@ -473,7 +469,7 @@ def _compile(dispatcher: Any, kinds: tuple[Any, ...], plain: bool) -> Any:
         gc.disable()
         codegen.create_library = create_library
         try:
-            with _fewer_passes() if plain else contextlib.nullcontext():
+            with _fewer_passes():
                 dispatcher.compile(kinds)
         finally:
             del codegen.create_library
@@ -532,11 +528,7 @@ def kernel(function: F) -> F:
 
 
 def plain_kernel(function: F) -> F:
-    """The same for bodies of arithmetic, calls, branches and loops alone: a quarter less to compile.
-
-    There are no closures, comprehensions, literals to unroll or exceptions with values in them. Such a kernel
-    is optimised once, which is enough for some: measure it.
-    """
+    """The same, but optimised once: a tenth less to compile, and for some as fast. Measure it."""
     return function if _interpreted() else cast(F, _Kernel(function, plain=True))
 
 
