@@ -259,9 +259,9 @@ def shipped_folder(level: str) -> Path:
 class _Kernel:
     """An entry point: machine code from the cache, or compiled for a call when it is not there."""
 
-    def __init__(self, function: Callable[..., Any], plain: bool) -> None:
+    def __init__(self, function: Callable[..., Any], twice: bool) -> None:
         functools.update_wrapper(self, function)
-        self._plain = plain
+        self._twice = twice
         self.py_func = function
         self.name = f"{function.__module__}.{function.__qualname__}"
         self._loaded: dict[str, _native.NativeCode | None] = {}
@@ -353,11 +353,11 @@ class _Kernel:
                 return None
             with compiling(self.name):
                 if found is not None and _native.KEPT:
-                    compiled = _compile(_dispatcher(self.py_func, **_UNWRAPPED), kinds, self._plain)
+                    compiled = _compile(_dispatcher(self.py_func, **_UNWRAPPED), kinds, self._twice)
                     if _native.save(file, found, compiled):
                         code = _native.load(file, found)
                 if code is None:
-                    compiled = _compile(dispatcher, kinds, self._plain)
+                    compiled = _compile(dispatcher, kinds, self._twice)
                     _keep(Path(f"{stem}.numba"), kinds, compiled)
         return code
 
@@ -378,13 +378,12 @@ def _dispatcher(function: Callable[..., Any], **options: Any) -> Any:
 
 
 @functools.cache
-def _libraries(plain: bool) -> tuple[Any, Any]:
+def _libraries(twice: bool) -> tuple[Any, Any]:
     """Classes of what Numba makes of a kernel, and of a body: code to be linked into one, never run alone.
 
     Numba would make machine code of every body all the same, and optimise each with all that it calls, what
-    is called deep down again and again. Here a body gets what it calls and no more, and the kernel is
-    optimised twice: large ones take a fifth less. Optimised once, cubes are decoded 8 % slower; without the
-    passes over functions that come before, chains take longer to compile.
+    is called deep down again and again. Here a body gets what it calls and no more. Without the passes over
+    functions that come before, chains take longer to compile.
     """
     from numba.core.codegen import JITCodeLibrary
 
@@ -416,19 +415,13 @@ def _libraries(plain: bool) -> tuple[Any, Any]:
             self._finalize_dynamic_globals()
             self._finalized = True
 
-    class Kernel(JITCodeLibrary):  # type: ignore[misc]
-        again = True
-
+    class Twice(JITCodeLibrary):  # type: ignore[misc]
         def _optimize_final_module(self) -> None:
             super()._optimize_final_module()
-            if self.again:
-                passes, builder = self._codegen._module_pass_manager()
-                passes.run(self._final_module, builder)
+            passes, builder = self._codegen._module_pass_manager()
+            passes.run(self._final_module, builder)
 
-    class Plain(Kernel):
-        again = False
-
-    return (Plain if plain else Kernel), Body
+    return (Twice if twice else JITCodeLibrary), Body
 
 
 @contextlib.contextmanager
@@ -452,12 +445,12 @@ def _fewer_passes() -> Iterator[None]:
         DefaultPassBuilder.define_nopython_pipeline = staticmethod(make)
 
 
-def _compile(dispatcher: Any, kinds: tuple[Any, ...], plain: bool) -> Any:
+def _compile(dispatcher: Any, kinds: tuple[Any, ...], twice: bool) -> Any:
     """What Numba compiles for these types."""
     from numba.core.compiler_lock import global_compiler_lock
 
     codegen, own = dispatcher.targetctx.codegen(), dispatcher.py_func.__qualname__
-    kernel_library, body_library = _libraries(plain)
+    kernel_library, body_library = _libraries(twice)
 
     with global_compiler_lock:
         # Within the lock: while another thread compiles, it is that one's.
@@ -524,12 +517,12 @@ def in_compiled_cache(folder: Path) -> Iterator[None]:
 
 def kernel(function: F) -> F:
     """Compile a CPU entry point: no GIL, cached on disk under a digest of its sources."""
-    return function if _interpreted() else cast(F, _Kernel(function, plain=False))
+    return function if _interpreted() else cast(F, _Kernel(function, twice=False))
 
 
-def plain_kernel(function: F) -> F:
-    """The same, but optimised once: a tenth less to compile, and for some as fast. Measure it."""
-    return function if _interpreted() else cast(F, _Kernel(function, plain=True))
+def kernel_optimised_twice(function: F) -> F:
+    """The same for the few that are slower if LLVM goes over them once; it takes a tenth longer."""
+    return function if _interpreted() else cast(F, _Kernel(function, twice=True))
 
 
 def bound(function: Callable[..., Any], *args: Any) -> Callable[[], Any]:
