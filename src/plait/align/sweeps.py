@@ -374,8 +374,9 @@ class FastaSource:
         wanted = set(records.tolist())
         self._kept = {record: entry for record, entry in self._kept.items() if record in wanted}
         room = _KEPT_RESIDUES - sum(entry.codes.size for entry in self._kept.values())
+        lengths = sequences.lengths
         for record in records[(records >= first) & (records < first + len(sequences))].tolist():
-            room -= int(sequences.lengths[record - first])
+            room -= int(lengths[record - first])
             if room < 0:
                 break
             self._kept[record] = self._entry(sequences, first, record)
