@@ -94,22 +94,33 @@ def test_a_database_is_not_cut_for_a_little(tmp_path: Path, share: float, rounds
 def test_what_cannot_be_a_hit_is_not_ranked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, strand: Any, evalue: float
 ) -> None:
-    """Where the size of all that is searched is known before; the hits are those of FASTA files."""
+    """Where the size of all that is searched is known before, or E-values grow with it."""
     random = np.random.default_rng(2)
     letters = np.array(list("ACGT" if kind == "dna" else "ARNDCQEGHILKMFPSTWYV"))
     texts = ["".join(random.choice(letters, size)) for size in random.integers(1, 90, 150)]
     query = texts[7] + texts[11][:20]
     path = write(tmp_path / "d.fa", "".join(f">s{k}\n{text}\n" for k, text in enumerate(texts)))
     floors: list[int] = []
+    raised: list[int] = []
 
     class Noted(Rankings):
         def __init__(self, *given: Any) -> None:
             super().__init__(*given)
             floors.extend(self.floors.tolist())
 
-    monkeypatch.setattr(hits, "Rankings", Noted)
+        def raise_floors(self) -> None:
+            super().raise_floors()
+            raised.append(self.floors.min())
+
+    monkeypatch.setattr(hits, "sweep_shape", lambda target: CPU_SHAPE._replace(database_bytes=1 << 9))
     how: dict[str, Any] = {"kind": kind, "strand": strand, "evalue": evalue, "device": "cpu"}
+    everything = search({"q": query}, path, **(how | {"evalue": None}))
+    monkeypatch.setattr(hits, "Rankings", Noted)
     wanted = search({"q": query}, path, **how)
+    assert wanted.hits[0] == tuple(hit for hit in everything.hits[0] if (hit.evalue or 0) <= evalue)
+    assert len(raised) > 5 and raised == sorted(raised)
+    assert (raised[0] > 1) == (raised[-1] > 1) == (kind == "protein")
+    assert (raised[-1] > raised[0]) == (kind == "protein" and evalue > 0)
     assert search({"q": query}, database(path, kind), **how).hits == wanted.hits
     strands = 2 if strand == "both" else 1
     assert floors[:strands] == [1] * strands and min(floors[strands:]) > 4
@@ -146,7 +157,8 @@ class TestRankings:
         offered = targets + [(form, k, score - 1, length) for form, k, score, length in targets if score > 1]
         random.shuffle(offered)
         mark = None if limit is None else lambda queries, scores, lengths: scores - lengths >= limit
-        best = Rankings(most, least, lambda queries, scores, lengths: lengths.astype(float), mark, forms)
+        ties = lambda queries, scores, lengths: lengths.astype(float)  # noqa: E731
+        best = Rankings(most, lambda: least, ties, mark, forms)
         pending, sweeps._PENDING = sweeps._PENDING, random.randrange(9)
         try:
             while offered:
@@ -174,7 +186,8 @@ class TestRankings:
 
     def test_equal_targets_get_equal_keys(self) -> None:
         """Even from a rule that gives another number each time it is asked."""
-        best = Rankings(5, [1], lambda queries, scores, lengths: np.random.default_rng().random(len(scores)))
+        ties = lambda queries, scores, lengths: np.random.default_rng().random(len(scores))  # noqa: E731
+        best = Rankings(5, lambda: [1], ties)
         best.add(found([(record, 7, 30) for record in range(20)]))
         assert best.best().records.tolist() == [0, 1, 2, 3, 4]
 

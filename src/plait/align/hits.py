@@ -112,6 +112,8 @@ _GROUP_HITS: Final = 1 << 14
 _RESCORED: Final = 1 << 10
 #: Lower than any score.
 _FAR: Final = 1 << 60
+#: Residues that no target has.
+_LONGEST: Final = 1 << 31
 #: Hits that may be ranked at a time, over all queries.
 _RANKED: Final = 1 << 22
 
@@ -220,12 +222,14 @@ class SearchRun:
             expected = "BLOSUM62, with costs of gaps that have statistics"
             raise InvalidInput("composition", found=found, expected=expected)
         self.notes = () if self.statistics else (f"no E-values: {lacking}",)
-        #: The limit of E-values, if these are known before all is read.
+        #: The limit of E-values, if these are known before all is read, or grow with what is read.
         known = isinstance(self.source, PackedSource) and self.source.residues > 0
+        known = known or (self.statistics is not None and self.statistics.gapped.alpha_v is not None)
         self._limit = settings.evalue if known and not (settings.translate or settings.composition) else None
         self.cells = 0
         self._columns = matrix_columns(self.scoring, self.source.kind)
-        self._floors: dict[tuple[int, float | None], int] = {}
+        #: What queries score at the least, and in how many residues, by their size and K.
+        self._floors: dict[tuple[int, float | None], tuple[int, int]] = {}
         #: What every hit scores, at the least.
         self._least = settings.min_score if settings.min_score is not None else 1 if free.local else -_FAR
 
@@ -283,7 +287,7 @@ class SearchRun:
         for strands in reader.batches(queries, max(_RANKED // (forms * settings.top), 1)):
             swept = list(chain.from_iterable(strands))
             forms = len(swept) // len(strands) if strands else 1
-            floors = [self._floor(own[0]) for own in strands]
+            floors = partial(lambda own: [self._floor(forms[0]) for forms in own], strands)
             rankings = Rankings(settings.top, floors, *self._rules(swept), forms)
             told = None if report is None else _by_query(report, first, forms)
             how = {"threads": self._threads, "swept": self.cells}
@@ -300,13 +304,16 @@ class SearchRun:
 
     def _floor(self, query: SearchQuery) -> int:
         """What every hit of a query scores, at the least, as far as that is known before all is read."""
-        source, statistics, size = self.source, self._statistics_of(query), query.codes.size
-        if self._limit is None or statistics is None or not isinstance(source, PackedSource) or not size:
+        source, statistics, key = self.source, self._statistics_of(query), (query.codes.size, query.k)
+        if self._limit is None or statistics is None or not query.codes.size or not source.residues:
             return self._least
-        if (size, query.k) not in self._floors:
-            found = statistics.least_score(self._limit, size, source.longest, **self._sizes)
-            self._floors[size, query.k] = max(found, self._least)
-        return self._floors[size, query.k]
+        floor, residues = self._floors.get(key, (self._least, 0))
+        # It takes a millisecond each time.
+        if source.residues >= 2 * residues:
+            longest = getattr(source, "longest", _LONGEST)
+            found = statistics.least_score(self._limit, query.codes.size, longest, **self._sizes)
+            floor, _ = self._floors[key] = max(found, self._least), source.residues
+        return floor
 
     @property
     def _sizes(self) -> dict[str, int]:

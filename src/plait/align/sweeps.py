@@ -492,6 +492,8 @@ _NOTHING: Final = Found(*np.zeros((4, 0), np.int64))
 
 #: Gives, for queries, scores and lengths of targets, a number of which less is better.
 TieRule = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
+#: Gives a score for each query, which may grow with what is known.
+Least = Callable[[], Sequence[int]]
 #: Marks those that count, by the same.
 Marks = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
 
@@ -509,7 +511,7 @@ def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class Rankings:
-    """The `most` best targets of each query, of those that score at least `least`.
+    """The `most` best targets of each query, of those that score at least `least`, as far as that is known.
 
     Highest score first, then what `tie_rule` says, then lowest number. Of each query are `forms` swept, which
     have neighbouring numbers: the best one of a target counts, the first of equal ones. What `mark` does not
@@ -517,11 +519,11 @@ class Rankings:
     """
 
     def __init__(
-        self, most: int, least: Sequence[int], tie_rule: TieRule, mark: Marks | None = None, forms: int = 1
+        self, most: int, least: Least, tie_rule: TieRule, mark: Marks | None = None, forms: int = 1
     ) -> None:
         #: Of each form; lower scores need not be offered.
-        self.floors = np.repeat(np.array(least, np.int64), forms)
-        self.most = most
+        self.floors = np.repeat(np.array(least(), np.int64), forms)
+        self.most, self._least = most, least
         self._forms = forms
         self._tie_rule = tie_rule
         self._kept = [_NOTHING]
@@ -539,11 +541,15 @@ class Rankings:
         if self._size > 2 * self._sorted + _PENDING:
             self.best()
 
+    def raise_floors(self) -> None:
+        """Ask again what targets score at the least, when more of them are known."""
+        self.floors = np.maximum(self.floors, np.repeat(np.array(self._least(), np.int64), self._forms))
+
     def worth_adding(self, found: Found) -> Found:
         """Those of some targets that may be among the best, and count; others may be added meanwhile."""
         floors = raised(found.queries, found.scores, self.floors, self.most)
         found = found.take(found.scores >= floors[found.queries])
-        if self._mark is not None:
+        if self._mark is not None and found.records.size:
             good = self._mark(found.queries, found.scores, found.lengths)
             self._unmarked.append(found.take(~good))
             found = found.take(good)
@@ -846,7 +852,13 @@ def sweep_all(
     threads = shape.tasks or threads
     executor = LocalExecutor(threads, waiting=shape.waiting * threads)
     cells, done, before = 0, 0, 0.0
-    results = executor.map(worker.run, _tasks(queries, source.chunks(pairs.scoring), shape, threads))
+
+    def chunks() -> Iterator[TargetChunk]:
+        for chunk in source.chunks(pairs.scoring):
+            rankings.raise_floors()
+            yield chunk
+
+    results = executor.map(worker.run, _tasks(queries, chunks(), shape, threads))
     with closing(results):
         for task, best, found, size in results:
             rankings.add(best)
