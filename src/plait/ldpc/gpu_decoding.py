@@ -243,9 +243,10 @@ def _settle(held: Any, pairs: Any, word: Any, new: Any, out: Any, count: Any, go
 @shared
 def _iterate(held: Any, places: Any, sums: Any, said: Any, groups: Any) -> None:
     """Renew all messages once."""
+    begin, step = cuda.threadIdx.x // places[2], cuda.blockDim.x // places[2]
     for g in range(groups.shape[0]):
         first, apart, degree = groups[g, 0], np.uint32(groups[g, 1]), groups[g, 2]
-        for j in range(cuda.threadIdx.x // places[2], apart, cuda.blockDim.x // places[2]):
+        for j in range(begin, apart, step):
             at = np.uint32(first + j)
             if degree == 6:
                 _step_of_few(held, places, sums, said, at, apart, 6)
