@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 from pyarrow import dataset
 
 from plait.formats.tables import ONE_FILE, PartSettings
@@ -113,6 +114,19 @@ CHOSEN: dict[str, list[list[str] | None]] = {
 }  # fmt: skip
 
 
+def sums_of(whole: pa.Table) -> NDArray[np.int64]:
+    """Sums over D alleles under each model, of a whole table."""
+    by_d = whole["path_count_sweep_by_d"].combine_chunks().flatten().fill_null(0).to_numpy()
+    found: NDArray[np.int64] = by_d.reshape(len(whole), -1, 55).sum(axis=1)
+    return found
+
+
+def totals_in(table: pa.Table) -> NDArray[np.int64]:
+    """The same as a table has it."""
+    found = table["path_count_sweep"].combine_chunks().flatten().fill_null(0).to_numpy()
+    return np.asarray(found.reshape(len(table), -1))
+
+
 def by_columns(source: Path, folder: Path, rows: int, device: str, repeat: int) -> None:
     """Rows/s of columns that are chosen, by so many threads; their values are those of the whole table."""
     processors = len(os.sched_getaffinity(0))
@@ -122,17 +136,14 @@ def by_columns(source: Path, folder: Path, rows: int, device: str, repeat: int) 
     for told, name in product(models, dict.fromkeys(("cpu", device))):
         counted(few, folder / "whole.parquet", models[told], name, 1)
         whole = pq.read_table(folder / "whole.parquet")
-        if told == "55 models":
-            by_d = whole["path_count_sweep_by_d"].combine_chunks().flatten().fill_null(0).to_numpy()
-            sums = by_d.reshape(len(whole), -1, 55).sum(axis=1)
+        sums = sums_of(whole) if told == "55 models" else np.zeros(0, np.int64)
         for columns in CHOSEN[told]:
             counted(few, folder / "chosen.parquet", models[told], name, 1, columns=columns)
             found = pq.read_table(folder / "chosen.parquet")
             same = [one for one in found.column_names if one in whole.column_names]
             right = found.select(same).equals(whole.select(same))
             if "path_count_sweep" in found.column_names:
-                totals = found["path_count_sweep"].combine_chunks().flatten().fill_null(0).to_numpy()
-                right = right and np.array_equal(totals, sums.ravel())
+                right = right and np.array_equal(totals_in(found), sums)
             if not right:
                 raise SystemExit(f"WRONG: {told}, {name}, {columns}")
             for threads in sorted({1, min(4, processors), processors}):
@@ -162,6 +173,8 @@ def by_processes(source: Path, folder: Path, rows: int, device: str, repeat: int
     whole = pq.read_table(folder / "whole.parquet").combine_chunks()
     few, some = folder / "few-models.parquet", rows // 8
     pq.write_table(pq.read_table(source).slice(0, some), few, row_group_size=1 << 16)
+    counted(folder / "few.parquet", folder / "checked.parquet", SWEEP, "cpu", 1)
+    sums = sums_of(pq.read_table(folder / "checked.parquet"))
     for workers in (processors // 2, processors * 3 // 4, processors):
         threads = max(1, processors // workers)
         with open_executor("dask", workers=workers, threads=threads) as executor:
@@ -178,6 +191,10 @@ def by_processes(source: Path, folder: Path, rows: int, device: str, repeat: int
                         found = dataset.dataset(folder / "parts", format="parquet").to_table(columns=names)
                         if not found.combine_chunks().equals(whole):
                             raise SystemExit("WRONG: processes write other values")
+                    if model is SWEEP:
+                        part = pq.read_table(folder / "parts" / "part-00000000.parquet").slice(0, len(sums))
+                        if not np.array_equal(totals_in(part), sums):
+                            raise SystemExit("WRONG: processes write other totals")
                     written = ",".join(names or ["all"])
                     print(
                         f"{told}, {device}, {workers} processes of {threads} threads, {written}, parts of "

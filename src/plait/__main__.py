@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plait.cli import main
+from plait.cli import command
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    command()

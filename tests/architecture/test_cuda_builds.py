@@ -12,6 +12,8 @@ import importlib.util
 import pkgutil
 import re
 import struct
+import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -97,12 +99,20 @@ def test_every_kernel_has_examples() -> None:
 
 def test_loaded_code_is_not_given_back_twice() -> None:
     # With two devices of one generation numba-cuda would; two in a machine are not needed to see how.
-    from plait.devices.cuda import teach
-
     driver: Any = importlib.import_module("numba.cuda.cudadrv.driver")
     assert "_module_finalizer" in driver.load_module_image.__code__.co_names
-    teach()
     assert driver._module_finalizer(None, None) is None
+
+
+def test_a_first_kernel_finds_loaded_what_needs_no_device() -> None:
+    program = (
+        "import sys, plait.devices.cuda; from numba.cuda.descriptor import cuda_target;"
+        "found = {*sys.modules};"
+        "cuda_target.typing_context.refresh(); cuda_target.target_context.refresh();"
+        "print({*sys.modules} - found)"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout == "set()\n"
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_what_looks_like_an_artefact_is_told(plait: Any, write_tsv: Any, tmp_pat
         ({}, ("--min-clonotypes", "0"), "min_clonotypes: found 0"),
         ({}, ("--min-share", "2"), "min_share: found 2.0"),
         ({}, ("--most-clonotypes", "0"), "most_clonotypes: found 0"),
-        ({}, ("--extended", "{out}"), "expected another file than output"),
+        ({}, ("--extended", "{out}"), "for two outputs, expected a file for each"),
         ({}, ("--extended", "{in}"), "which is also an input"),
     ],
 )

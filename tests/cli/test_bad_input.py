@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -90,6 +91,30 @@ def test_an_older_output_survives(plait: Any, tmp_path: Path) -> None:
     assert plait("vdj", "count", tmp_path / "in.tsv", *BASE, "-o", out).status == 2
     assert out.read_text() == "of yesterday"
     assert left(tmp_path) == ["out.tsv"]
+
+
+TWO_OUTPUTS = (
+    ("vdj", "sharing", "in.tsv", "-o", "out.tsv", "--by-subject", "q.tsv", "--overlap", "./q.tsv"),
+    ("vdj", "sharing", "in.tsv", "-o", "q.tsv", "--by-subject", "q.tsv"),
+    ("vdj", "diversity", "in.tsv", "-o", "q.tsv", "--usage", "q.tsv"),
+    ("fold", "in.fa", "-o", "q.tsv", "--pairs", "q.tsv", "--probabilities", "--device", "reference"),
+    ("hsi", "compress", "in.npy", "-o", "q.c123", "--index", "q.c123"),
+    ("hsi", "compress", "in.npy", "-o", "q.c123", "--index", "q.c123.json"),
+)
+
+
+@pytest.mark.parametrize("case", range(len(TWO_OUTPUTS)))
+def test_two_outputs_of_one_name(
+    plait: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.tsv").write_text(HEADER + ROW)
+    (tmp_path / "in.fa").write_text(">a\nGGGAAACCC\n")
+    np.save(tmp_path / "in.npy", np.zeros((2, 3, 4), np.uint16))
+    found = plait(*TWO_OUTPUTS[case])
+    assert (found.status, found.out) == (2, "")
+    assert "for two outputs, expected a file for each" in found.err and str(tmp_path / "q.") in found.err
+    assert left(tmp_path) == []
 
 
 def test_an_absent_file(plait: Any, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from cyclopts import App
 from support.examples import often
 
 from plait import __version__
+from plait.cli import command as command_of_process
 from plait.cli import main, table_options
 from plait.cli.entry import EXAMPLES, app
 from plait.errors import InvalidInput
@@ -125,10 +126,22 @@ def test_version(plait: Any) -> None:
     assert plait("--version") == (0, f"{__version__}\n", "")
 
 
+@pytest.mark.parametrize(("loaded", "told"), [("numba.cuda.cudadrv.driver", ""), ("mpi4py", "last\n")])
+def test_with_gpus_a_process_ends_at_once(loaded: str, told: str) -> None:
+    """Its output and status are there; what would be done at the end is not, unless MPI is to know of it."""
+    before = f"import atexit, sys; sys.modules['numba.cuda.cudadrv.driver'] = sys.modules[{loaded!r}] = sys"
+    program = f"{before}; atexit.register(print, 'last'); import plait.cli; plait.cli.command()"
+    for words, status, out in (("--version", 0, f"{__version__}\n"), ("nonsense", 2, "")):
+        command = [sys.executable, "-c", program, words]
+        found = subprocess.run(command, capture_output=True, text=True)
+        assert (found.returncode, found.stdout) == (status, out + told)
+        assert ("Unknown command" in found.stderr) == (status == 2)
+
+
 def test_the_module_and_the_script_are_the_same(repository: Path) -> None:
     project = tomllib.loads((repository / "pyproject.toml").read_text())
     module, _, name = project["project"]["scripts"]["plait"].partition(":")
-    assert getattr(importlib.import_module(module), name) is main
+    assert getattr(importlib.import_module(module), name) is command_of_process
     command = [sys.executable, "-m", "plait", "--version"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == __version__
 

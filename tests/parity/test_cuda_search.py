@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """32 bits for all scores."""
     from plait.dp.pairs import gpu_search as cuda_search
 
-    monkeypatch.setattr(cuda_search.QueryForms, "packed", None)
+    monkeypatch.setattr(cuda_search, "PackedQuery", lambda *given: SimpleNamespace(possible=False))
     monkeypatch.setattr(cuda_search, "_FORMS", cuda_search._Forms())
 
 
@@ -172,6 +173,17 @@ class TestSmall:
             expected = on_cpu(query, case.blocks)
             assert np.array_equal(scores.ravel()[:200], expected.ravel()[:200])
 
+    def test_queries_with_blocks_of_their_own(self) -> None:
+        from plait.dp.pairs import gpu_search as cuda_search
+
+        case, other = Case(3, [5] * 70, letters=4), Case(2, [1], letters=4, seed=1)
+        ranges = np.array([[0, 1], [1, 2]])
+        batch = BlockBatch([case.query, other.query], case.blocks, ranges=ranges)
+        found = cuda_search.score_batch(batch, CudaTarget([0]))
+        for query, own, scores in zip(batch.queries, ranges.tolist(), found, strict=True):
+            expected = on_cpu(query, case.blocks.between(*own))
+            assert np.array_equal(scores.ravel()[:6], expected.ravel()[:6])
+
     @pytest.mark.parametrize("least", [1, 9, 5000])
     @pytest.mark.parametrize("room", [0, 20])
     def test_the_best_are_those_of_all_scores(
@@ -203,6 +215,84 @@ class TestSmall:
             assert found.scores[mine][order].tolist() == scores[wanted].tolist()
         # The device has the second launch before what the first one found is taken over.
         assert steps[:2] == ["_packed"] * 2 and {*steps[2:]} == {"_exact"}
+
+    def test_targets_stay_between_batches(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Those of an array that nobody may write to are sent once, as long as it is there."""
+        from plait.dp.pairs import gpu_search as cuda_search
+
+        plan = cuda_search.SLOTS.plan([0])
+        monkeypatch.setattr(cuda_search.SLOTS, "plan", lambda devices: plan._replace(residues=1 << 16))
+        sent: list[int] = []
+        stage = cuda_search.SearchSlot.stage
+        monkeypatch.setattr(
+            cuda_search.SearchSlot,
+            "stage",
+            lambda slot, values, *rest: (sent.append(values.size), stage(slot, values, *rest)),
+        )
+        case = Case(7, [k % 9 for k in range(130)], letters=4, copies=3)
+
+        def found(blocks: TargetBlocks) -> int:
+            """Residues that were sent."""
+            sent.clear()
+            scores = cuda_search.score_batch(BlockBatch([case.query], blocks), CudaTarget([0]))
+            used = blocks.lengths > 0
+            assert np.array_equal(scores[0][used], on_cpu(case.query, blocks)[used])
+            return sum(sent)
+
+        whole = case.blocks._replace(packed=case.blocks.packed.copy())
+        every = int(whole.first_columns[-1]) * whole.packed.shape[1]
+        assert found(whole) == found(whole) == every
+        whole.packed.setflags(write=False)
+        assert [found(whole) for _ in range(3)] == [every, 0, 0]
+        part = whole.between(1, 2)
+        assert 0 < found(part) < every
+        assert found(part) == found(whole) == 0
+        shorter = part.lengths.copy()
+        shorter[0, :3] = 0
+        assert found(part._replace(lengths=shorter)) > 0
+        # Another array, though it has the same in it.
+        assert found(whole._replace(packed=whole.packed.view())) == every
+
+    def test_a_slot_that_holds_what_is_wanted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from plait.dp.pairs.gpu_search import SearchPlan, Slots
+
+        class Known:
+            """A slot of what is called so."""
+
+            def __init__(self, name: str, there: bool = True) -> None:
+                self.name, self.there = name, there
+
+            def columns(self) -> str | None:
+                return self.name if self.there else None
+
+            def holds(self, what: Any) -> bool:
+                return self.there and self.name == what
+
+        slots: Any = Slots()
+        slots._most = 3
+        # Room for three that may be wanted again.
+        monkeypatch.setattr(slots, "plan", lambda devices: SearchPlan(3, 12, 1, 1))
+        free = {0: [Known("a"), Known("b", False), Known("c")], 1: [Known("d"), Known("e"), Known("f")]}
+        slots._free.update(free)
+
+        def choose(what: str, **used: int) -> tuple[int, str | None]:
+            for name, number in used.items():
+                slots._used[int(name[1:])] = number
+            device, slot = slots._choose([0, 1], what)
+            return device, slot and slot.name
+
+        assert choose("f") == (1, "f")
+        assert choose("c", d0=1) == (0, "c")
+        # Where it is, there is more to do than there would be; elsewhere there is room.
+        assert choose("a", d0=2) == (1, None)
+        assert choose("a", d0=0, d1=1) == (0, "a")
+        assert choose("g") == (0, "b")
+        assert choose("g") == (0, None)
+        slots._free[1].extend(map(Known, "hi"))
+        assert choose("g", d0=9) == (1, "d")
+        # One device has as much to do as it can.
+        slots._used[1] = 2
+        assert slots._choose([1], "h")[1].name == "h"
 
     def test_a_slot_is_offered_to_all_who_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """One waits for another device, and must not be the only one who is told."""

@@ -103,8 +103,8 @@ def test_what_cannot_be_a_hit_is_not_ranked(
     floors: list[int] = []
 
     class Noted(Rankings):
-        def __init__(self, most: int, least: Any, tie_rule: Any, forms: int) -> None:
-            super().__init__(most, least, tie_rule, forms)
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
             floors.extend(self.floors.tolist())
 
     monkeypatch.setattr(hits, "Rankings", Noted)
@@ -122,19 +122,31 @@ class TestRankings:
         st.integers(1, 12),
         st.lists(st.integers(1, 4), min_size=3, max_size=3),
         st.sampled_from([1, 2]),
+        st.none() | st.integers(-3, 6),
         st.randoms(use_true_random=False),
     )
     def test_definition(
-        self, rows: list[tuple[int, int, int]], most: int, least: list[int], forms: int, random: Any
+        self,
+        rows: list[tuple[int, int, int]],
+        most: int,
+        least: list[int],
+        forms: int,
+        limit: int | None,
+        random: Any,
     ) -> None:
-        """The best of all, whatever the order and the pieces in which they come."""
+        """The best of all, whatever the order and the pieces in which they come.
+
+        With a limit those within it are the same as if all had been ranked.
+        """
         targets = [
-            (form % (3 * forms), k // 2, score, length) for k, (form, score, length) in enumerate(rows)
+            (form % (3 * forms), k // 2, score, rows[k // 2 * 2][2])
+            for k, (form, score, _) in enumerate(rows)
         ]
         # A target in pieces is offered with lower scores, too, and in another form.
         offered = targets + [(form, k, score - 1, length) for form, k, score, length in targets if score > 1]
         random.shuffle(offered)
-        best = Rankings(most, least, lambda queries, scores, lengths: lengths.astype(float), forms)
+        mark = None if limit is None else lambda queries, scores, lengths: scores - lengths >= limit
+        best = Rankings(most, least, lambda queries, scores, lengths: lengths.astype(float), mark, forms)
         pending, sweeps._PENDING = sweeps._PENDING, random.randrange(9)
         try:
             while offered:
@@ -154,7 +166,11 @@ class TestRankings:
                 if target[1] not in own or own[target[1]][2] < target[2]:
                     own[target[1]] = target
             expected += sorted(own.values(), key=lambda t: (-t[2], t[3], t[1]))[:most]
-        assert list(zip(*map(np.ndarray.tolist, best.best()), strict=True)) == expected
+        ranked = list(zip(*map(np.ndarray.tolist, best.best()), strict=True))
+        if limit is None:
+            assert ranked == expected
+        within = [[own for own in some if own[2] - own[3] >= (limit or 0)] for some in (ranked, expected)]
+        assert within[0] == within[1]
 
     def test_equal_targets_get_equal_keys(self) -> None:
         """Even from a rule that gives another number each time it is asked."""

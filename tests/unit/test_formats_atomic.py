@@ -199,6 +199,13 @@ def test_impossible_targets(tmp_path: Path) -> None:
         AtomicFile("/dev/null")
 
 
+def test_a_hyphen_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match="found '-', standard output, expected the name of a file"):
+        AtomicFile("-")
+    assert not list(tmp_path.iterdir())
+
+
 def test_links_that_lead_nowhere(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "none" / "a")
     with pytest.raises(InvalidInput, match=f"a link to .*does not exist.*mkdir -p {tmp_path / 'none'}$"):

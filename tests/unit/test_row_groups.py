@@ -200,7 +200,8 @@ def test_lists_as_differences_take_several_pages_and_other_programs_read_them(tm
         assert file.metadata.row_group(0).column(0).encodings == ("DELTA_BINARY_PACKED", "RLE")
     assert pa.Table.from_batches(ParquetInput(path).batches(1000)).equals(pa.Table.from_batches([batch]))
     want = batch["others"].to_pylist()
-    polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+    polars = pytest.importorskip("polars", reason="polars is not installed: pip install polars")
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
     assert [list(row) for row in polars.read_parquet(path)["others"].to_list()] == want
     assert [list(row) for (row,) in duckdb.sql(f"select others from '{path}'").fetchall()] == want
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice, repeat
 from numbers import Integral
 from typing import Any, Final, NamedTuple
@@ -36,6 +37,7 @@ from plait.align.sweeps import (
     DatabaseFiles,
     Entry,
     Found,
+    Marks,
     PackedSource,
     Rankings,
     SearchQuery,
@@ -218,6 +220,9 @@ class SearchRun:
             expected = "BLOSUM62, with costs of gaps that have statistics"
             raise InvalidInput("composition", found=found, expected=expected)
         self.notes = () if self.statistics else (f"no E-values: {lacking}",)
+        #: The limit of E-values, if these are known before all is read.
+        known = isinstance(self.source, PackedSource) and self.source.residues > 0
+        self._limit = settings.evalue if known and not (settings.translate or settings.composition) else None
         self.cells = 0
         self._columns = matrix_columns(self.scoring, self.source.kind)
         self._floors: dict[tuple[int, float | None], int] = {}
@@ -279,7 +284,7 @@ class SearchRun:
             swept = list(chain.from_iterable(strands))
             forms = len(swept) // len(strands) if strands else 1
             floors = [self._floor(own[0]) for own in strands]
-            rankings = Rankings(settings.top, floors, self._tie_rule(swept), forms)
+            rankings = Rankings(settings.top, floors, *self._rules(swept), forms)
             told = None if report is None else _by_query(report, first, forms)
             how = {"threads": self._threads, "swept": self.cells}
             self.cells = sweep_all(
@@ -295,32 +300,43 @@ class SearchRun:
 
     def _floor(self, query: SearchQuery) -> int:
         """What every hit of a query scores, at the least, as far as that is known before all is read."""
-        settings, source = self.settings, self.source
-        statistics = self._statistics_of(query)
-        lowered = settings.translate or settings.composition
-        if statistics is None or settings.evalue is None or lowered or not isinstance(source, PackedSource):
+        source, statistics, size = self.source, self._statistics_of(query), query.codes.size
+        if self._limit is None or statistics is None or not isinstance(source, PackedSource) or not size:
             return self._least
-        if not source.residues or not query.codes.size:
-            return self._least
-        known = {"database_residues": source.residues, "database_sequences": source.sequences}
-        if (query.codes.size, query.k) not in self._floors:
-            found = statistics.least_score(settings.evalue, query.codes.size, source.longest, **known)
-            self._floors[query.codes.size, query.k] = max(found, self._least)
-        return self._floors[query.codes.size, query.k]
+        if (size, query.k) not in self._floors:
+            found = statistics.least_score(self._limit, size, source.longest, **self._sizes)
+            self._floors[size, query.k] = max(found, self._least)
+        return self._floors[size, query.k]
+
+    @property
+    def _sizes(self) -> dict[str, int]:
+        """What E-values depend on of the database."""
+        return {"database_residues": self.source.residues, "database_sequences": self.source.sequences}
 
     def _statistics_of(self, query: SearchQuery) -> KarlinAltschul | None:
         if self.statistics is None or query.k is None:
             return self.statistics
         return replace(self.statistics, gapped=replace(self.statistics.gapped, k=query.k))
 
-    def _tie_rule(self, swept: Sequence[SearchQuery]) -> TieRule:
-        """Sorts equal scores by E-value; that of a database of one residue sorts like that of any other."""
-        statistics, sizes = self.statistics, np.array([query.codes.size for query in swept])
+    def _rules(self, swept: Sequence[SearchQuery]) -> tuple[TieRule, Marks | None]:
+        """What sorts equal scores, and marks what is within the limit, if that is known before all is read.
+
+        They are sorted by E-value; that of a database of one residue sorts like that of any other.
+        """
+        sizes = np.array([query.codes.size for query in swept])
+        statistics = self._statistics_of(swept[0]) if swept else None
         if statistics is None:
-            return no_tie_rule
-        return lambda queries, scores, lengths: statistics.evalue(
-            scores, sizes[queries], lengths, database_residues=1
-        )
+            return no_tie_rule, None
+
+        def evalues(queries: Any, scores: Any, lengths: Any, **database: int) -> NDArray[np.float64]:
+            return statistics.evalue(scores, sizes[queries], lengths, **database)
+
+        ties = partial(evalues, database_residues=1)
+        if self._limit is None:
+            return ties, None
+        # The last digits of an E-value may depend on where it stands in an array.
+        most = self._limit * (1 + 1e-9)
+        return ties, lambda *found: evalues(*found, **self._sizes) <= most
 
     def _ranked(self, queries: Sequence[tuple[SearchQuery, ...]], found: Found, forms: int) -> list[_Ranked]:
         """What was found of each query, best first."""
@@ -384,13 +400,7 @@ class SearchRun:
     def _evalues(
         self, scores: Any, sizes: Any, lengths: Any, statistics: KarlinAltschul
     ) -> NDArray[np.float64]:
-        found = statistics.evalue(
-            scores,
-            sizes,
-            lengths,
-            database_residues=self.source.residues,
-            database_sequences=self.source.sequences,
-        )
+        found = statistics.evalue(scores, sizes, lengths, **self._sizes)
         return found / TRANSLATED_SHARE if self.settings.translate else found
 
     def _several(self, hit: _Hit, entry: Entry) -> list[AlignedPair]:

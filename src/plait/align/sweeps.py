@@ -491,6 +491,8 @@ _NOTHING: Final = Found(*np.zeros((4, 0), np.int64))
 
 #: Gives, for queries, scores and lengths of targets, a number of which less is better.
 TieRule = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
+#: Marks those that count, by the same.
+Marks = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
 
 
 def no_tie_rule(queries: object, scores: NDArray[np.int64], lengths: object) -> NDArray[np.float64]:
@@ -509,11 +511,12 @@ class Rankings:
     """The `most` best targets of each query, of those that score at least `least`.
 
     Highest score first, then what `tie_rule` says, then lowest number. Of each query are `forms` swept, which
-    have neighbouring numbers: the best one of a target counts, the first of equal ones.
+    have neighbouring numbers: the best one of a target counts, the first of equal ones. What `mark` does not
+    mark is not wanted, but takes its place: it is there where there is no place for all.
     """
 
     def __init__(
-        self, most: int, least: Sequence[int], tie_rule: TieRule = no_tie_rule, forms: int = 1
+        self, most: int, least: Sequence[int], tie_rule: TieRule, mark: Marks | None = None, forms: int = 1
     ) -> None:
         #: Of each form; lower scores need not be offered.
         self.floors = np.repeat(np.array(least, np.int64), forms)
@@ -522,6 +525,7 @@ class Rankings:
         self._tie_rule = tie_rule
         self._kept = [_NOTHING]
         self._size = self._sorted = 0
+        self._mark, self._unmarked = mark, [_NOTHING]
 
     def add(self, found: Found) -> None:
         """Offer some targets, each once for a form; of one that is offered again, the best score counts."""
@@ -535,15 +539,26 @@ class Rankings:
             self.best()
 
     def worth_adding(self, found: Found) -> Found:
-        """Those of some targets that may be among the best; others may be added meanwhile."""
+        """Those of some targets that may be among the best, and count; others may be added meanwhile."""
         floors = raised(found.queries, found.scores, self.floors, self.most)
-        return found.take(found.scores >= floors[found.queries])
+        found = found.take(found.scores >= floors[found.queries])
+        if self._mark is not None:
+            good = self._mark(found.queries, found.scores, found.lengths)
+            self._unmarked.append(found.take(~good))
+            found = found.take(good)
+        return found
 
     def best(self) -> Found:
         """The best targets so far of each query, in order; the others are forgotten."""
         if len(self._kept) > 1:
-            found = joined(self._kept)
+            # What is not marked is ranked of queries for which there is no place for all; threads add to it.
+            rest = joined([self._unmarked.pop() for _ in range(len(self._unmarked))])
+            found = joined([rest, *self._kept])
             own = found.queries // self._forms
+            crowded = (np.bincount(own) > self.most)[own]
+            self._unmarked.append(rest.take(~crowded[: len(rest.queries)]))
+            ranked = crowded | (np.arange(own.size) >= len(rest.queries))
+            found, own = found.take(ranked), own[ranked]
             order = np.lexsort((found.queries, -found.scores, found.records, own))
             # Of each target the best.
             new = np.diff(found.records[order], prepend=-1) | np.diff(own[order], prepend=-1)

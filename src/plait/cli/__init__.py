@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from plait.cli.entry import main
+from plait.cli.entry import command, main
 
-__all__ = ["main"]
+__all__ = ["command", "main"]

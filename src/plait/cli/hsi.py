@@ -332,7 +332,7 @@ def decompress(
     stream: Path,
     /,
     *,
-    output: OutputOption,
+    output: Annotated[str, Parameter(name=["--output", "-o"])],
     format: FormatOption | None = None,
     interleave: str | None = None,
     byte_order: ByteOrderOption | None = None,
@@ -352,7 +352,7 @@ def decompress(
         The compressed cube.
     output
         The file to write: .npy, .tif, .nc, .hdr for ENVI; any other is written as ENVI data with a header
-        beside, or as raw data if it was that. A folder: the name that it had.
+        beside, or as raw data if it was that. A folder, or NAME/: the names that the files had.
     format
         The format, whatever the name says.
     interleave

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -91,7 +92,8 @@ def search(
     if not database:
         raise InvalidInput("database", found="none", expected="a packed database, or FASTA files")
     if settings.device.startswith("cuda"):
-        Thread(target=_begin, args=(settings.device,)).start()
+        for begin in (partial(_begin, settings.device), _load):
+            Thread(target=begin).start()
     from plait.align.hits import search_files
 
     start = work_time()
@@ -116,6 +118,17 @@ def _begin(device: str) -> None:
 
     with suppress(PlaitError):
         resolve(device)
+
+
+def _load() -> None:
+    """Load what launches kernels meanwhile."""
+    from plait.devices.driver import load_driver
+
+    with suppress(Exception):
+        if load_driver() is not None:
+            from plait.dp.pairs.launches import BEST_TARGETS
+
+            BEST_TARGETS.on_cuda()
 
 
 def _summary(done: SearchSummary, seconds: float) -> str:

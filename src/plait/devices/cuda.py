@@ -9,7 +9,6 @@ device on which they are launched.
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 import struct
 import threading
@@ -147,7 +146,6 @@ class CudaKernel:
         classes = tuple(classes_of(arguments))
         with self._lock:
             if classes not in self._dispatchers:
-                teach()
                 if SIMULATED:
                     self._dispatchers[classes] = cuda.jit(self.py_func)
                 else:
@@ -276,9 +274,8 @@ def cuda_kernel(
     return decorate
 
 
-@functools.cache
-def teach() -> None:
-    """Teach numba-cuda the operations of the lanes, those of a warp among them."""
+def _teach() -> None:
+    """Teach numba-cuda the operations of the lanes, those of a warp among them, and load what it needs."""
     if SIMULATED:
         return
     from numba.cuda.core import config
@@ -287,6 +284,11 @@ def teach() -> None:
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
     prepare()
     _keep_libraries()
+    # With the first kernel numba-cuda would load these modules, in half a second; now a device may start
+    # meanwhile.
+    from numba.cuda.descriptor import cuda_target
+
+    cuda_target.typing_context.refresh()
     for operation, made in _OPERATIONS.items():
         specialise(operation, made, target="cuda")
 
@@ -406,3 +408,5 @@ _OPERATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     warps.shuffle_down: lambda value, distance: _shuffle_down,
     warps.shuffle_xor: lambda value, mask: _shuffle_xor,
 }
+
+_teach()

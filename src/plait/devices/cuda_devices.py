@@ -394,17 +394,21 @@ class SlotPool(Generic[T]):
         self._free: defaultdict[int, list[T]] = defaultdict(list)
         self._changed = threading.Condition()
 
+    def _choose(self, devices: Sequence[int], what: Any) -> tuple[int, T | None]:
+        """That of these devices which has the fewest in use, and one of its slots, if any is free."""
+        device = min(devices, key=lambda number: self._used[number])
+        return device, self._free[device].pop() if self._free[device] else None
+
     @contextlib.contextmanager
-    def slot(self, devices: Sequence[int]) -> Iterator[T]:
-        """A slot of that of these devices which has the fewest in use; it is current meanwhile.
+    def slot(self, devices: Sequence[int], what: Any = None) -> Iterator[T]:
+        """A slot of one of these devices, for `what`; the device is current meanwhile.
 
         Waits for one. A slot whose work has failed is given up.
         """
         with self._changed:
             self._changed.wait_for(lambda: min(self._used[device] for device in devices) < self._most)
-            device = min(devices, key=lambda number: self._used[number])
+            device, kept = self._choose(devices, what)
             self._used[device] += 1
-            kept = self._free[device].pop() if self._free[device] else None
         try:
             with on_device(device):
                 slot = self._make() if kept is None else kept

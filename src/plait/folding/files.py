@@ -94,6 +94,7 @@ def fold_file(
     total = os.path.getsize(inputs.path)
     work = _Work(inputs, settings, request, pairs is not None, resolve(device, each))
     done, cut = 0, 0
+    atomic.check_different(atomic.file_or_standard_output(output), pairs)
 
     def numbered() -> Iterator[tuple[int, Records]]:
         first = 0

@@ -161,6 +161,14 @@ def check_not_input(path: str | os.PathLike[str], inputs: Iterable[str | os.Path
             raise bad_output(path, ", which is also an input", "another file", hint)
 
 
+def check_different(*paths: str | os.PathLike[str] | None) -> None:
+    """InvalidInput if two of the outputs are one file; those that are not wanted are None."""
+    names = [os.path.realpath(path) for path in paths if path is not None]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput("output", found=f"{name!r} for two outputs", expected="a file for each")
+
+
 @contextmanager
 def array_file(
     path: str | os.PathLike[str], kind: str, shape: tuple[int, ...], inputs: Iterable[str | os.PathLike[str]]
@@ -194,6 +202,8 @@ def bad_output(path: object, why: str, expected: str = _NAME, hint: str | None =
 def _check_target(path: Path, target: Path) -> None:
     if _STREAMS.fullmatch(os.path.abspath(path)):
         raise bad_output(path, ", which is a stream of this process", hint=_PIPE_HINT)
+    if os.fspath(path) == "-":
+        raise bad_output(path, ", standard output", hint=_PIPE_HINT)
     if target.is_symlink():
         raise bad_output(path, ", a link that leads to itself")
     if not target.parent.is_dir():

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
-from plait.formats.atomic import check_not_input
+from plait.formats.atomic import check_different, check_not_input
 from plait.formats.cubes.files import CubeFormat, FileCube, RawShape, create_cube, open_cube
 from plait.formats.cubes.layout import ByteOrder, CubeLayout
 from plait.formats.cubes.origin import origin_path
@@ -222,6 +222,7 @@ def compress_file(
     opened_cube = open_cube(path, raw or RawShape(), variable=variable)
     source = opened_cube.source
     try:
+        check_different(output, index, origin_path(output))
         for target in (output, *([] if index is None else [index])):
             check_not_input(target, opened_cube.files)
         check_not_input(origin_path(output), opened_cube.files)

@@ -31,10 +31,10 @@ from plait.hyperspectral.coders import code_bands, code_blocks, code_rows, decod
 from plait.hyperspectral.header import SUMS
 from plait.hyperspectral.hybrid import code_small_rows, decode_small_rows
 from plait.hyperspectral.parameters import ImageLayout, Predictor
-from plait.lang.compile import kernel
+from plait.lang.compile import kernel, kernel_optimised_twice
 from plait.lang.lanes import host_lanes
 
-run_samples_kernel = kernel(run_samples)
+run_samples_kernel = kernel_optimised_twice(run_samples)
 run_abreast_kernel = kernel(run_abreast)
 skew_kernel = kernel(skew)
 skew_bands_kernel = kernel(skew_bands)

@@ -38,6 +38,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import CodeType
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -100,10 +101,9 @@ def __getattr__(name: str) -> Any:
 _OPTIONS = {"_nrt": False, "forceinline": True, "no_cfunc_wrapper": True}
 #: Nor has Python to call what is called without Numba.
 _UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-#: Numba's passes for what `plain_kernel` does not have.
-_NOT_FOR_PLAIN = {"WithLifting", "InlineClosureLikes", "InlineInlinables", "InlineOverloads", "LiteralUnroll"}
-_NOT_FOR_PLAIN |= {"LiteralPropagationSubPipelinePass", "FindLiterallyCalls", "RewriteDynamicRaises"}
-_NOT_FOR_PLAIN |= {"NopythonRewrites", "AnnotateTypes", "DumpParforDiagnostics"}
+#: Numba's passes for texts as indices, expressions of whole arrays, and what asks to be inlined: what does
+#: without counts of references has no use for them. The last one is for functions within functions, too.
+_LEFT_OUT = ("NopythonRewrites", "InlineOverloads", "InlineClosureLikes")
 
 _Select = Callable[..., Callable[..., Any] | None]
 
@@ -259,9 +259,9 @@ def shipped_folder(level: str) -> Path:
 class _Kernel:
     """An entry point: machine code from the cache, or compiled for a call when it is not there."""
 
-    def __init__(self, function: Callable[..., Any], plain: bool) -> None:
+    def __init__(self, function: Callable[..., Any], twice: bool) -> None:
         functools.update_wrapper(self, function)
-        self._plain = plain
+        self._twice = twice
         self.py_func = function
         self.name = f"{function.__module__}.{function.__qualname__}"
         self._loaded: dict[str, _native.NativeCode | None] = {}
@@ -353,11 +353,11 @@ class _Kernel:
                 return None
             with compiling(self.name):
                 if found is not None and _native.KEPT:
-                    compiled = _compile(_dispatcher(self.py_func, **_UNWRAPPED), kinds, self._plain)
+                    compiled = _compile(_dispatcher(self.py_func, **_UNWRAPPED), kinds, self._twice)
                     if _native.save(file, found, compiled):
                         code = _native.load(file, found)
                 if code is None:
-                    compiled = _compile(dispatcher, kinds, self._plain)
+                    compiled = _compile(dispatcher, kinds, self._twice)
                     _keep(Path(f"{stem}.numba"), kinds, compiled)
         return code
 
@@ -378,13 +378,12 @@ def _dispatcher(function: Callable[..., Any], **options: Any) -> Any:
 
 
 @functools.cache
-def _libraries(plain: bool) -> tuple[Any, Any]:
+def _libraries(twice: bool) -> tuple[Any, Any]:
     """Classes of what Numba makes of a kernel, and of a body: code to be linked into one, never run alone.
 
     Numba would make machine code of every body all the same, and optimise each with all that it calls, what
-    is called deep down again and again. Here a body gets what it calls and no more, and the kernel is
-    optimised twice: large ones take a fifth less. Optimised once, cubes are decoded 8 % slower; without the
-    passes over functions that come before, chains take longer to compile.
+    is called deep down again and again. Here a body gets what it calls and no more. Without the passes over
+    functions that come before, chains take longer to compile.
     """
     from numba.core.codegen import JITCodeLibrary
 
@@ -416,52 +415,42 @@ def _libraries(plain: bool) -> tuple[Any, Any]:
             self._finalize_dynamic_globals()
             self._finalized = True
 
-    class Kernel(JITCodeLibrary):  # type: ignore[misc]
-        again = True
-
+    class Twice(JITCodeLibrary):  # type: ignore[misc]
         def _optimize_final_module(self) -> None:
             super()._optimize_final_module()
-            if self.again:
-                passes, builder = self._codegen._module_pass_manager()
-                passes.run(self._final_module, builder)
+            passes, builder = self._codegen._module_pass_manager()
+            passes.run(self._final_module, builder)
 
-    class Plain(Kernel):
-        again = False
-
-    return (Plain if plain else Kernel), Body
+    return (Twice if twice else JITCodeLibrary), Body
 
 
 @contextlib.contextmanager
 def _fewer_passes() -> Iterator[None]:
-    """Leave out Numba's passes for what `plain_kernel` says."""
+    """Leave out Numba's passes for what a body does not have."""
     from numba.core.compiler import DefaultPassBuilder
 
-    names = [f"define_{part}_pipeline" for part in ("untyped", "typed", "nopython_lowering")]
-    makers = {name: vars(DefaultPassBuilder)[name] for name in names}
+    make = DefaultPassBuilder.define_nopython_pipeline
 
-    def fewer(make: Callable[..., Any]) -> Any:
-        def made(state: Any, name: str = "plain") -> Any:
-            found = make(state, name)
-            found.passes = [one for one in found.passes if one[0].__name__ not in _NOT_FOR_PLAIN]
-            return found
+    def fewer(state: Any, name: str = "nopython") -> Any:
+        made = make(state, name)
+        inner = any(isinstance(constant, CodeType) for constant in state.func_id.code.co_consts)
+        left_out = _LEFT_OUT[:-1] if inner else _LEFT_OUT
+        made.passes = [one for one in made.passes if one[0].__name__ not in left_out]
+        return made
 
-        return staticmethod(made)
-
-    for name, maker in makers.items():
-        setattr(DefaultPassBuilder, name, fewer(maker.__func__))
+    DefaultPassBuilder.define_nopython_pipeline = staticmethod(fewer)
     try:
         yield
     finally:
-        for name, maker in makers.items():
-            setattr(DefaultPassBuilder, name, maker)
+        DefaultPassBuilder.define_nopython_pipeline = staticmethod(make)
 
 
-def _compile(dispatcher: Any, kinds: tuple[Any, ...], plain: bool) -> Any:
+def _compile(dispatcher: Any, kinds: tuple[Any, ...], twice: bool) -> Any:
     """What Numba compiles for these types."""
     from numba.core.compiler_lock import global_compiler_lock
 
     codegen, own = dispatcher.targetctx.codegen(), dispatcher.py_func.__qualname__
-    kernel_library, body_library = _libraries(plain)
+    kernel_library, body_library = _libraries(twice)
 
     with global_compiler_lock:
         # Within the lock: while another thread compiles, it is that one's.
@@ -473,7 +462,7 @@ def _compile(dispatcher: Any, kinds: tuple[Any, ...], plain: bool) -> Any:
         gc.disable()
         codegen.create_library = create_library
         try:
-            with _fewer_passes() if plain else contextlib.nullcontext():
+            with _fewer_passes():
                 dispatcher.compile(kinds)
         finally:
             del codegen.create_library
@@ -528,16 +517,12 @@ def in_compiled_cache(folder: Path) -> Iterator[None]:
 
 def kernel(function: F) -> F:
     """Compile a CPU entry point: no GIL, cached on disk under a digest of its sources."""
-    return function if _interpreted() else cast(F, _Kernel(function, plain=False))
+    return function if _interpreted() else cast(F, _Kernel(function, twice=False))
 
 
-def plain_kernel(function: F) -> F:
-    """The same for bodies of arithmetic, calls, branches and loops alone: a quarter less to compile.
-
-    There are no closures, comprehensions, literals to unroll or exceptions with values in them. Such a kernel
-    is optimised once, which is enough for some: measure it.
-    """
-    return function if _interpreted() else cast(F, _Kernel(function, plain=True))
+def kernel_optimised_twice(function: F) -> F:
+    """The same for the few that are slower if LLVM goes over them once; it takes a tenth longer."""
+    return function if _interpreted() else cast(F, _Kernel(function, twice=True))
 
 
 def bound(function: Callable[..., Any], *args: Any) -> Callable[[], Any]:

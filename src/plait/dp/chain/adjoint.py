@@ -33,7 +33,7 @@ from plait.dp.chain.weigh import (
     weigh_vdj,
 )
 from plait.lang.algebras import PROBABILITY, over_lanes
-from plait.lang.compile import by_type_of, kernel, shared
+from plait.lang.compile import by_type_of, kernel_optimised_twice, shared
 from plait.lang.lanes import load, splat, store, width_of
 
 #: The least weight of a junction of which expected numbers can be told.
@@ -101,7 +101,7 @@ class PairAdjoint(NamedTuple):
     inserted: Any
 
 
-@kernel
+@kernel_optimised_twice
 def expect_kernel(
     lanes: Any, chain: Any, parts: Any, texts: Any, first: int, last: int, shares: Any, scratch: Any,
     adjoint: Any, counts: Any, out: Any, posterior: Any, each: Any,

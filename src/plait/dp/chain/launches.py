@@ -29,7 +29,7 @@ from plait.dp.chain.tables import (
 from plait.dp.chain.weigh import PairScratch, WeightedChain, WeightedScratch, weigh_kernel
 from plait.errors import Unsupported
 from plait.lang.algebras import PROBABILITY, Count
-from plait.lang.compile import kernel
+from plait.lang.compile import kernel, kernel_optimised_twice
 from plait.lang.lanes import PADDING, OneLane, host_lanes, padded
 
 #: Fewest texts worth a thread of their own.
@@ -122,7 +122,7 @@ def make_scratch(alg: Any, tables: ChainTables, longest: int) -> ChainScratch:
     )
 
 
-@kernel
+@kernel_optimised_twice
 def _run_chain(
     kind: Any, alg: Any, tables: Any, texts: Any, first: int, last: int, scratch: Any, out: Any
 ) -> None:

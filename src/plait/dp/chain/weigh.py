@@ -28,7 +28,7 @@ from plait.dp.chain.graphs import (
 )
 from plait.dp.chain.insertions import insert
 from plait.lang.algebras import choice, extend, over_lanes
-from plait.lang.compile import by_type, by_type_of, kernel, shared
+from plait.lang.compile import by_type, by_type_of, kernel_optimised_twice, shared
 from plait.lang.lanes import load, splat, store, width_of
 
 
@@ -115,7 +115,7 @@ class Junction(NamedTuple):
     scratch: Any
 
 
-@kernel
+@kernel_optimised_twice
 def weigh_kernel(
     lanes: Any, alg: Any, chain: Any, parts: Any, texts: Any, first: int, last: int, scratch: Any, out: Any
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plait.lang.algebras import extend
-from plait.lang.compile import plain_kernel, shared
+from plait.lang.compile import kernel, shared
 from plait.lang.lanes import OneLane, load
 
 #: Letters: N, A, C, G, U, and what is beyond the ends of a sequence.
@@ -256,7 +256,7 @@ def loop_score(
     return total
 
 
-@plain_kernel
+@kernel
 def score_kernel(
     rule: Any, alg: Any, weights: Any, strands: Any, lengths: Any, partners: Any, scores: Any
 ) -> None:

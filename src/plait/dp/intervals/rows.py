@@ -50,7 +50,7 @@ from plait.dp.intervals.loops import (
 )
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor, close, leave, lengthen, widen
 from plait.lang.algebras import choice, extend, over_lanes
-from plait.lang.compile import by_type_of, plain_kernel, shared
+from plait.lang.compile import by_type_of, kernel, shared
 from plait.lang.lanes import (
     OneLane,
     equal,
@@ -180,7 +180,7 @@ def rule_in(lanes: Any, rule: Any) -> Any:
     return NearestNeighbor(splat(lanes, rule.unpaired), splat(lanes, rule.outside))
 
 
-@plain_kernel
+@kernel
 def fill_kernel(given: Any, back: bool) -> None:
     """Work out C, M and X of a sequence, or of one a lane, of a `Sweep`; or derivatives, going `back`.
 
@@ -834,7 +834,7 @@ def around_cell(reverse: Any, p: Any, q: Any, g: Any) -> None:
     store(one, rows, within, last, close(rule, alg, closing, total, entry(weights, row + CLOSING)))
 
 
-@plain_kernel
+@kernel
 def pairs_kernel(alg: Any, kept: Any, outside: Any, least: Any, ends: Any, pairs: Any, values: Any) -> int:
     """List weights of pairs above `least`, or no numbers, by sequence and row, while there is room; how many.
 

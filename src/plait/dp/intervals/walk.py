@@ -33,7 +33,7 @@ from plait.dp.intervals.loops import (
 from plait.dp.intervals.nearest_neighbor import leave
 from plait.dp.intervals.rows import fill
 from plait.lang.algebras import choice, extend
-from plait.lang.compile import kernel, plain_kernel, shared
+from plait.lang.compile import kernel, shared
 from plait.lang.lanes import held
 
 #: Signs of bases: unpaired, the first of a pair, and the last.
@@ -56,13 +56,13 @@ class Walk(NamedTuple):
     lane: Any
 
 
-@plain_kernel
+@kernel
 def walk_kernel(filled: Any, lengths: Any, shares: Any, left: Any, signs: Any) -> None:
     """Structures of all sequences, in brackets: `signs`, uint8 (group, n)."""
     walk_all(held(filled), lengths, shares, left, signs)
 
 
-@plain_kernel
+@kernel
 def fold_kernel(given: Any, lengths: Any, shares: Any, left: Any, signs: Any) -> None:
     """Best structures of a `Sweep`, there and back: of short ones, calls take as long as the work.
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Target, over_threads
+from plait.devices.target import Target, interpreted, over_threads
 from plait.dp.pairs.inter_sequence import (
     COLUMNS,
     LANE_TYPES,
@@ -21,11 +21,14 @@ from plait.dp.pairs.inter_sequence import (
     BlockSetup,
     block_memory,
     block_setup,
+    score_blocks_kernel,
+    score_some_blocks,
 )
 from plait.dp.pairs.lists import read_only
 from plait.errors import Unsupported
 from plait.lang.compile import kernel, shared
 
+_MOST_OCTET: Final = 127
 #: Blocks for a thread at a time.
 _SHARE_CELLS = 1 << 28
 _Columns = TypeVar("_Columns", bound=tuple[NDArray[Any], ...])
@@ -129,7 +132,9 @@ _FEW_LANES: Final = 8
 class BlockBatch(NamedTuple):
     """Queries, none empty, with the targets of blocks; on the CPU with `threads`, by default the caller's.
 
-    Not `sure`: the score may be `TOO_HIGH` of a few lanes for which all of a block would be swept again.
+    Not `sure`: the score may be `TOO_HIGH` of a few lanes for which all of a block would be swept again. With
+    `ranges`, int64 (queries, 2), each query is scored with those blocks alone, and all in one go: they are
+    local, of scores that fit 8 bits, and differ in nothing but their `rows`.
     """
 
     queries: Sequence[BlockQuery]
@@ -137,10 +142,11 @@ class BlockBatch(NamedTuple):
     progress: Callable[[int], None] = lambda cells: None
     threads: int = 1
     sure: bool = True
+    ranges: NDArray[np.int64] | None = None
 
     @property
     def cells(self) -> int:
-        """Cells of all matrices."""
+        """Cells of all matrices, of `ranges` those with all blocks."""
         return sum(query.rows.size for query in self.queries) * int(self.blocks.lengths.sum(dtype=np.int64))
 
 
@@ -216,8 +222,58 @@ def best_blocks(call: Callable[..., Any], batch: BestBatch, target: Target) -> B
 
 def score_blocks(call: Callable[..., Any], batch: BlockBatch, target: Target) -> list[NDArray[np.int64]]:
     """Best scores of each query; `call` and results as for `run_blocks`."""
-    queries, blocks, progress, threads, sure = batch
-    return [run_blocks(call, query, blocks, threads, progress, sure=sure) for query in queries]
+    queries, blocks, progress, threads, sure, ranges = batch
+    if ranges is None or not queries:
+        return [run_blocks(call, query, blocks, threads, progress, sure=sure) for query in queries]
+    whole = queries[0]._replace(rows=np.concatenate([query.rows for query in queries]))
+    setup = block_setup(whole, _widest(blocks), np.int8)
+    assert setup is not None
+    kept, counts = read_only(blocks), ranges[:, 1] - ranges[:, 0]
+    chosen = np.concatenate([np.arange(*own) for own in ranges.tolist()])
+    sizes = np.array([query.rows.size for query in queries])
+    raw = np.zeros((chosen.size, blocks.lengths.shape[1]), np.int8)
+    memory = block_memory(setup._replace(query=setup.query[: sizes.max()]))
+    lengths = np.minimum(kept.lengths, _MOST_OCTET).astype(np.int8)
+    together = score_queries_kernel if call is score_blocks_kernel else interpreted(score_queries_kernel)
+    together(setup, sizes, kept.packed, kept.first_columns, lengths, chosen, counts, memory, raw)
+    parts = np.split(raw, np.cumsum(counts)[:-1])
+    found = [np.maximum(part.astype(np.int64) - setup.zero, 0) for part in parts]
+    over = np.repeat(np.arange(sizes.size), counts)[(raw >= setup.ceiling).any(axis=1)]
+    for k in np.unique(over).tolist():
+        own = blocks.between(*ranges[k].tolist())
+        found[k] = run_blocks(call, queries[k], own, threads, progress, LANE_TYPES[1:])
+    return found
+
+
+@kernel
+def score_queries_kernel(
+    setup: Any,
+    sizes: Any,
+    codes: Any,
+    edges: Any,
+    lengths: Any,
+    blocks: Any,
+    counts: Any,
+    memory: Any,
+    out: Any,
+) -> None:
+    """As `score_some_blocks`, with several queries, one behind the other in that of the setup.
+
+    `sizes` are their residues, `counts` how many of the `blocks` are scored with each; both int64 (queries,).
+    """
+    lanes, gap, algebra, ends, rows, table, border, zero, ceiling = setup
+    row = at = 0
+    for k in range(sizes.size):
+        query, own = rows[row : row + sizes[k]], slice(at, at + counts[k])
+        part = BlockSetup(lanes, gap, algebra, ends, query, table, border, zero, ceiling)
+        score_some_blocks(part, codes, edges, lengths, blocks[own], memory, out[own])
+        row += sizes[k]
+        at += counts[k]
+
+
+def _widest(blocks: TargetBlocks) -> int:
+    """Columns of the widest block, or residues of the longest target: the border has to be as wide."""
+    return max(int(blocks.lengths.max(initial=0)), int(np.diff(blocks.first_columns).max(initial=0)))
 
 
 def run_blocks(
@@ -235,9 +291,7 @@ def run_blocks(
     types of lanes to try, narrowest first; `progress` is told the cells of each share; `sure` as in
     `BlockBatch`. The result has the shape of ``blocks.lengths``; lanes without a target hold any value.
     """
-    # A block may be wider than its longest target: the border has to be as wide.
-    longest = max(int(blocks.lengths.max(initial=0)), int(np.diff(blocks.first_columns).max(initial=0)))
-    setups = (block_setup(query, longest, kind) for kind in kinds)
+    setups = (block_setup(query, _widest(blocks), kind) for kind in kinds)
     setup = next((setup for setup in setups if setup is not None), None)
     if setup is None:
         why = "they could reach 2^31; scale scores and gap costs down"
@@ -323,6 +377,33 @@ def arrange(lengths: NDArray[np.signedinteger]) -> Layout:
     first_columns = np.zeros(blocks + 1, np.int64)
     np.cumsum(-(-lanes[:, 0].astype(np.int64) // COLUMN_STEP) * COLUMN_STEP, out=first_columns[1:])
     return Layout(order, lanes, first_columns)
+
+
+def pack_groups(
+    letters: NDArray[np.uint8],
+    firsts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    groups: NDArray[np.int64],
+) -> tuple[TargetBlocks, NDArray[np.int64], NDArray[np.int64]]:
+    """Texts as for `pack_texts`, those of each group in blocks of their own.
+
+    `groups` are numbers from 0, (n,), all of which occur. Behind the blocks: the lane of each text, counted
+    from the first of the first block, and the first and end of the blocks of each group, (groups, 2).
+    """
+    order = np.lexsort((-lengths, groups))
+    counts = np.bincount(groups)
+    edges = np.concatenate([np.zeros(1, np.int64), np.cumsum(-(-counts // BLOCK_LANES))])
+    skipped = BLOCK_LANES * edges[:-1] - (np.cumsum(counts) - counts)
+    lanes = np.empty(order.size, np.int64)
+    lanes[order] = np.arange(order.size) + skipped[groups[order]]
+    sizes, starts = np.zeros(BLOCK_LANES * edges[-1], np.int32), np.zeros(BLOCK_LANES * edges[-1], np.int64)
+    sizes[lanes], starts[lanes] = lane_lengths(lengths), firsts
+    sizes, starts = sizes.reshape(-1, BLOCK_LANES), starts.reshape(-1, BLOCK_LANES)
+    widths = -(-sizes[:, 0].astype(np.int64) // COLUMN_STEP) * COLUMN_STEP
+    first_columns = np.concatenate([np.zeros(1, np.int64), np.cumsum(widths)])
+    packed = np.full((int(first_columns[-1]), BLOCK_LANES), PAD, np.uint8)
+    pack_kernel(letters, starts, sizes, first_columns, packed)
+    return TargetBlocks(packed, first_columns, sizes), lanes, np.stack([edges[:-1], edges[1:]], axis=1)
 
 
 def lane_lengths(lengths: NDArray[np.signedinteger]) -> NDArray[np.int32]:

@@ -728,7 +728,6 @@ class PackedQuery:
             self.codes.size, int(gains[self.codes].sum()), self.gap_open, self.gap_extend
         )
         self._profiles: dict[Shape, NDArray[np.int32]] = {}
-        self._lock = threading.Lock()
 
     @property
     def costs(self) -> Costs:
@@ -743,11 +742,9 @@ class PackedQuery:
         Rows after the last one of the query, which fill up the shape, have scores that nothing comes of. Made
         once for a shape: it serves all parts of a database.
         """
-        # Threads of all parts ask for it at the same time.
-        with self._lock:
-            if shape not in self._profiles:
-                self._profiles[shape] = self._made_profile(shape)
-            return self._profiles[shape]
+        if shape not in self._profiles:
+            self._profiles[shape] = self._made_profile(shape)
+        return self._profiles[shape]
 
     def _made_profile(self, shape: Shape) -> NDArray[np.int32]:
         chunks = -(-shape.rows // 8)
@@ -758,6 +755,9 @@ class PackedQuery:
         eights = rows.reshape(shape.stripes, shape.threads, chunks, 8).transpose(0, 2, 1, 3)
         words = self._halves.take(eights.reshape(shape.stripes, -1), axis=1)
         return np.ascontiguousarray(words.transpose(1, 0, 2)).reshape(-1).view(np.int32)
+
+
+_PROFILES = threading.Lock()
 
 
 def packed_scores(queries: Sequence[PackedQuery], targets: PackedTargets, out: Any) -> Any:
@@ -815,7 +815,10 @@ def scores_in_shape(
     numbers, counters = rows
     blocks = min(BLOCKS * multiprocessors(), -(-targets.size // 16) + 1)
     warps = blocks * block // 32
-    words = memory.upload("packed words", np.concatenate([query.profile(shape) for query in queries]))
+    # Threads of all parts ask at the same time; to meet at each profile takes longer than to make it.
+    with _PROFILES:
+        profiles = [query.profile(shape) for query in queries]
+    words = memory.upload("packed words", np.concatenate(profiles))
     units = -(-targets.size // (2 * shape.pairs))
     if shape.stripes > 1:
         edges = _edges(targets, warps * shape.pairs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -71,6 +72,8 @@ _RESIDUES = 1 << 26
 #: Residues of the first part, and those that are worth a device of their own.
 _FIRST_RESIDUES = 1 << 22
 _LEAST_RESIDUES = 1 << 20
+#: Bytes that a residue which is there takes, with what is found of it.
+_KEPT_BYTES = 4
 #: Bytes for each target besides its residues: start, length, number, scores.
 _TARGET_BYTES = 8 + 4 + 4 + 4 * 64
 #: Bytes for each column of a warp that keeps the last row of a stripe.
@@ -266,20 +269,16 @@ class QueryForms:
     def __init__(self, query: BlockQuery, longest: int) -> None:
         self.query, self._longest = query, longest
         self.served = wide_serves(query, longest)
+        #: For packed lanes, or None.
+        self.packed: PackedQuery | None = None
+        if self.served and query.free.local:
+            form = PackedQuery(query.rows.astype(np.uint8), query.scores, query.gap_open, query.gap_extend)
+            self.packed = form if form.possible else None
 
     @functools.cached_property
     def wide(self) -> WideSetup:
         """For 32 bits; to be asked for only if it is `served`."""
         return WideSetup(self.query, self._longest)
-
-    @functools.cached_property
-    def packed(self) -> PackedQuery | None:
-        """For packed lanes, or None; to be asked for only if it is `served`."""
-        query = self.query
-        if not query.free.local:
-            return None
-        form = PackedQuery(query.rows.astype(np.uint8), query.scores, query.gap_open, query.gap_extend)
-        return form if form.possible else None
 
 
 def _alike(forms: Sequence[QueryForms], most: int) -> Iterator[list[QueryForms]]:
@@ -297,25 +296,22 @@ class _Forms:
         self._residues = 0
         self._lock = threading.Lock()
 
-    def of(self, query: BlockQuery, longest: int) -> QueryForms:
+    def of(self, queries: Sequence[BlockQuery], longest: int) -> list[QueryForms]:
+        with self._lock:
+            return [self._of(query, longest) for query in queries]
+
+    def _of(self, query: BlockQuery, longest: int) -> QueryForms:
         # No local score is of more pairs than the query has residues. What is kept has the query, so that no
         # other can have its number.
         key = id(query), query.rows.size if query.free.local else longest
-        with self._lock:
-            if key not in self._kept:
-                self._kept[key] = QueryForms(query, key[1])
-                self._residues += query.rows.size
-            self._kept.move_to_end(key)
-            while self._residues > _KEPT_RESIDUES and len(self._kept) > 1:
-                _, oldest = self._kept.popitem(last=False)
-                self._residues -= oldest.query.rows.size
-            return self._kept[key]
-
-    def pack(self, forms: Sequence[QueryForms]) -> None:
-        """Make packed forms of those that are served: threads of all parts ask, and each would make them."""
-        with self._lock:
-            for form in forms:
-                _ = form.packed
+        if key not in self._kept:
+            self._kept[key] = QueryForms(query, key[1])
+            self._residues += query.rows.size
+        self._kept.move_to_end(key)
+        while self._residues > _KEPT_RESIDUES and len(self._kept) > 1:
+            _, oldest = self._kept.popitem(last=False)
+            self._residues -= oldest.query.rows.size
+        return self._kept[key]
 
 
 _FORMS: Final = _Forms()
@@ -373,8 +369,22 @@ def one_behind(
 class SearchSlot(SlotArrays):
     """Memory of a device for one part, and a stream; for one thread at a time, which has the device."""
 
+    #: The packed columns of which it has a part, as long as they are there and nobody may write to them.
+    columns: Callable[[], NDArray[np.uint8] | None] = staticmethod(lambda: None)
+    _held: tuple[list[bytes], OnDevice]
+
+    def holds(self, part: TargetBlocks) -> bool:
+        """Whether its targets are these, from before."""
+        return self.columns() is part.packed and self._held[0] == [own.tobytes() for own in part[1:]]
+
     def send(self, part: TargetBlocks, used: NDArray[np.int64], piece: int) -> OnDevice:
-        """Bring targets to the device, `piece` bytes at a time; `used` are the lanes with a target."""
+        """Bring targets to the device, unless they are there, `piece` bytes at a time.
+
+        `used` are the lanes with a target.
+        """
+        if self.holds(part):
+            return self._held[1]
+        self.columns = lambda: None
         packed, first_columns, lengths = part
         starts = np.zeros(lengths.size + 1, np.int64)
         np.cumsum(lengths.ravel(), out=starts[1:])
@@ -391,7 +401,10 @@ class SearchSlot(SlotArrays):
             self.stage(columns[first : first + piece], words[first : first + piece], number)
         rest = (sent, texts.starts, texts.codes)
         untangle.launch(tiles.rows.size - 1, THREADS, words.view(np.uint32), *rest, stream=self.stream)
-        return OnDevice(texts, np.append(starts[used], starts[-1]), used, [])
+        there = OnDevice(texts, np.append(starts[used], starts[-1]), used, [])
+        if not packed.flags.writeable:
+            self.columns, self._held = weakref.ref(packed), ([own.tobytes() for own in part[1:]], there)
+        return there
 
     def scores(
         self, forms: Sequence[QueryForms], targets: OnDevice, most: int
@@ -544,6 +557,24 @@ class Slots(SlotPool[SearchSlot]):
                         self._plans[device] = plan_search(free_memory())._replace(slots=self._most)
             return min((self._plans[device] for device in devices), key=lambda plan: plan.bytes)
 
+    def _choose(self, devices: Sequence[int], what: TargetBlocks) -> tuple[int, SearchSlot | None]:
+        """One that holds these targets, or one of the device that has the fewest in use, if any is free.
+
+        None of several devices gets more because of what it holds. What may be wanted again is spared while
+        it takes about as much memory as one part may.
+        """
+        device = min(devices, key=lambda number: self._used[number])
+        near = [number for number in devices if self._used[number] < self._most - (len(devices) > 1)]
+        for number, slot in [(n, slot) for n in near for slot in self._free[n] if slot.holds(what)]:
+            self._free[number].remove(slot)
+            return number, slot
+        free, plan = self._free[device], self.plan(devices)
+        kept = [slot.columns() is not None for slot in free]
+        if all(kept) and len(kept) < plan.bytes // (_KEPT_BYTES * plan.residues):
+            return device, None
+        # One that holds nothing any more, or the one that was used least of late.
+        return device, free.pop(kept.index(min(kept)))
+
 
 #: Those of this process.
 SLOTS: Final = Slots()
@@ -556,10 +587,13 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
     target on its own; `progress` is told the cells of each part. `Unsupported` if scores could reach 2^31 or
     a target is too long for a device, `DeviceMemoryError` if memory does not suffice.
     """
-    queries, blocks, progress, *_ = batch
+    queries, blocks, progress, *_, ranges = batch
+    if ranges is not None and np.any(ranges != (0, len(blocks.lengths))):
+        ones = zip(queries, map(blocks.between, *ranges.T.tolist()), strict=True)
+        return [score_batch(BlockBatch([query], part), target)[0] for query, part in ones]
     devices = target.devices
     longest = int(blocks.lengths.max(initial=0))
-    forms = [_FORMS.of(query, longest) for query in queries]
+    forms = _FORMS.of(queries, longest)
     scores = [np.zeros(blocks.lengths.shape, np.int64) for _ in queries]
     served = [k for k, form in enumerate(forms) if form.served]
     for k in sorted({*range(len(forms))} - {*served}):
@@ -571,20 +605,18 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
     plan = SLOTS.plan(devices)
     rows = max(queries[k].rows.size for k in served)
 
-    def on_slot(slot: SearchSlot, first: int, last: int) -> None:
-        part = blocks.between(first, last)
+    def on_slot(slot: SearchSlot, part: TargetBlocks, first: int) -> None:
         used = np.flatnonzero(part.lengths)
         if used.size:
             targets = slot.send(part, used, plan.piece)
-            _FORMS.pack([forms[k] for k in served])
             found = slot.scores([forms[k] for k in served], targets, plan.bytes)
             # As a slice, where lanes without a target stand last: that is ten times as fast.
             place: Any = slice(used.size) if used[-1] < used.size else used
             for k, own in zip(served, found, strict=True):
-                scores[k][first:last].ravel()[place] = own
+                scores[k][first : first + len(part.lengths)].ravel()[place] = own
 
     def run(share: tuple[int, int]) -> None:
-        _with_memory(devices, on_slot, *share)
+        _with_memory(devices, on_slot, blocks.between(*share), share[0])
         residues = int(blocks.lengths[slice(*share)].sum(dtype=np.int64))
         progress(residues * sum(queries[k].rows.size for k in served))
 
@@ -602,7 +634,7 @@ def best_batch(batch: BestBatch, target: CudaTarget) -> BestLanes:
     """See `plait.dp.pairs.launches`. All targets go to one device, if they fit: others have other batches."""
     queries, blocks, least, most = batch
     longest = int(blocks.lengths.max(initial=0))
-    forms = [_FORMS.of(query, longest) for query in queries]
+    forms = _FORMS.of(queries, longest)
     packed = all(form.served and form.query.free.local for form in forms)
     if not packed or blocks.packed.shape[1] != LANES:
         return best_of_scores(score_batch(BlockBatch(queries, blocks), target), batch)
@@ -611,14 +643,12 @@ def best_batch(batch: BestBatch, target: CudaTarget) -> BestLanes:
     # As far as packed lanes can tell.
     held = batch._replace(least=np.clip(least, 0, PACKED_LIMIT).tolist())
 
-    def on_slot(slot: SearchSlot, first: int, last: int) -> None:
-        part = blocks.between(first, last)
+    def on_slot(slot: SearchSlot, part: TargetBlocks, first: int) -> None:
         used = np.flatnonzero(part.lengths)
         if used.size:
             # The next part is sent once there is something to do for the device.
             with _TURNS[current_device()]:
                 targets = slot.send(part, used, plan.piece)
-                _FORMS.pack(forms)
                 starts = slot.starts(forms, targets, held)
                 begun = chain([next(starts)], starts)
             best = one_behind(begun, lambda started: slot.best(started, targets, held, plan.bytes))
@@ -627,25 +657,23 @@ def best_batch(batch: BestBatch, target: CudaTarget) -> BestLanes:
 
     needs = partial(packed_bytes, m=max(query.rows.size for query in queries), longest=longest)
     for share in shares_of(blocks.lengths, plan, needs):
-        _with_memory(target.devices, on_slot, *share)
+        _with_memory(target.devices, on_slot, blocks.between(*share), share[0])
     # Of all parts, and with those that packed lanes could not hold.
     every = joined(found)
     best = every.scores >= raised(every.queries, every.scores, np.array(least), most)[every.queries]
     return BestLanes(*(column[best] for column in every))
 
 
-def _with_memory(
-    devices: Sequence[int], run: Callable[[SearchSlot, int, int], None], first: int, last: int
-) -> None:
-    """Do something with some blocks of targets, with half of them at a time where memory is short."""
+def _with_memory(devices: Sequence[int], run: Callable[..., None], part: TargetBlocks, first: int) -> None:
+    """Do something with a part, from its first block on, with half of it at a time where memory is short."""
     try:
-        with SLOTS.slot(devices) as slot:
-            run(slot, first, last)
+        with SLOTS.slot(devices, part) as slot:
+            run(slot, part, first)
         return
     except DeviceMemoryError:
         SLOTS.release()
-        if last - first == 1:
+        if len(part.lengths) == 1:
             raise
-    middle = (first + last) // 2
-    _with_memory(devices, run, first, middle)
-    _with_memory(devices, run, middle, last)
+    half = len(part.lengths) // 2
+    _with_memory(devices, run, part.between(0, half), first)
+    _with_memory(devices, run, part.between(half, len(part.lengths)), first + half)

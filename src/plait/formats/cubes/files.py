@@ -612,7 +612,7 @@ def create_cube(
     or a bad name in it, or an output that exists or cannot be written so; FormatError if writing fails;
     TargetUnavailable if a package is missing.
     """
-    out = _named(Path(path), origin)
+    out = _named(os.fspath(path), origin)
     usual: CubeFormat = "raw" if origin is not None and origin.format == "raw" else "envi"
     form = format or _SUFFIXES.get(out.suffix.lower()) or usual
     kept = origin if origin is not None and origin.format == form else None
@@ -669,8 +669,9 @@ def _npy(
     return CubeFileWriter(out, replace(layout, offset=len(prefix)), prefix)
 
 
-def _named(path: Path, origin: CubeOrigin | None) -> Path:
-    if not path.is_dir():
+def _named(given: str, origin: CubeOrigin | None) -> Path:
+    path = Path(given)
+    if not path.is_dir() and not given.endswith("/"):
         return path
     if origin is None or "data" not in origin.names:
         expected = "the name of a file, since the stream does not tell what it came from"
@@ -684,6 +685,8 @@ def _named(path: Path, origin: CubeOrigin | None) -> Path:
                 expected="names that are not hidden, have no folders, are no devices, and differ",
                 hint="the compressed cube asks for it: name the output yourself",
             )
+    with output_errors(path):
+        path.mkdir(exist_ok=True)
     return path / origin.names["data"]
 
 

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.alphabets import translate
-from plait.errors import InvalidInput
-from plait.formats.atomic import check_not_input
+from plait.formats.atomic import check_different, check_not_input
 from plait.formats.rearrangements import open_rearrangements
 from plait.formats.tables import open_table
 from plait.run.executor import Progress
@@ -778,11 +777,8 @@ def find_in_files(
     """
     asked = limits or AlleleLimits()
     if extended is not None:
-        check_not_input(extended, [*inputs, output])
-        if os.path.realpath(extended) == os.path.realpath(output):
-            raise InvalidInput(
-                "extended", found=f"{os.fspath(output)!r}", expected="another file than output"
-            )
+        check_not_input(extended, inputs)
+        check_different(output, extended)
         _extended_texts(germline, extended)
     facts = {
         "version": __version__,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from plait.alphabets import COMPLEMENT_MASK, MASK_SIZE, encode
 from plait.devices.target import Target
-from plait.dp.pairs.blocks import BlockBatch, pack_texts
+from plait.dp.pairs.blocks import BlockBatch, pack_groups, pack_texts
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.pairs.launches import BLOCK_SCORES, PAIR_LIST
 from plait.dp.pairs.lists import FreeEnds, ListBatch, PairList, make_setup
@@ -343,8 +343,6 @@ def germline_index(germlines: Sequence[GermlineSet]) -> GermlineIndex:
     )
 
 
-#: Parts from which an allele is worth a sweep in lanes.
-_FEWEST: Final = 12
 #: A diagonal on which nothing lies.
 NOWHERE: Final = 1 << 40
 
@@ -526,30 +524,16 @@ def pair_task(index: SegmentIndex, parts: Parts, alleles: NDArray[np.int64]) -> 
     )
 
 
-def _one_by_one(
-    target: Target, index: SegmentIndex, parts: Parts, alleles: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    scores = np.zeros(alleles.size, np.int64)
-    filled = np.flatnonzero((parts.sizes > 0) & (np.diff(index.words.bounds)[alleles] > 0))
-    if filled.size:
-        task = pair_task(index, parts.take(filled), alleles[filled])
-        scores[filled] = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=False), task)).scores
-    return scores
-
-
 def score_all(target: Target, index: SegmentIndex, number: int, parts: Parts) -> NDArray[np.int64]:
     """Scores of all alleles of germline set `number` with all parts, shape (parts, alleles of the set)."""
     own = index.of_set(number)
     queries = index.queries[own]
     count = parts.firsts.size
-    if count * len(queries) < _FEWEST * _FEWEST:
-        rows, alleles = np.divmod(np.arange(count * len(queries)), max(len(queries), 1))
-        found = _one_by_one(target, index, parts.take(rows), alleles + own.start)
-        return found.reshape(count, len(queries))
     scores = np.zeros((count, len(queries)), np.int64)
     present = [k for k, query in enumerate(queries) if query is not None]
     blocks, order = pack_texts(parts.codes, parts.firsts, parts.sizes)
-    batch = BlockBatch([query for query in queries if query is not None], blocks)
+    ranges = np.tile((0, len(blocks.lengths)), (len(present), 1))
+    batch = BlockBatch([query for query in queries if query is not None], blocks, ranges=ranges)
     swept = target.launch(BLOCK_SCORES, batch)
     for k, best in zip(present, swept, strict=True):
         scores[order, k] = best.ravel()[: order.size]
@@ -561,18 +545,14 @@ def score_pairs(
 ) -> NDArray[np.int64]:
     """Score of each part with its allele, shape (parts,)."""
     scores = np.zeros(alleles.size, np.int64)
-    order = np.argsort(alleles, kind="stable")
-    edges = edges_of(np.bincount(alleles, minlength=len(index.queries)))
-    few = np.diff(edges) < _FEWEST
-    rare = np.flatnonzero(few[alleles])
-    scores[rare] = _one_by_one(target, index, parts.take(rare), alleles[rare])
-    for allele in np.flatnonzero(~few).tolist():
-        query = index.queries[allele]
-        if query is not None:
-            own = order[edges[allele] : edges[allele + 1]]
-            blocks, place = pack_texts(parts.codes, parts.firsts[own], parts.sizes[own])
-            (found,) = target.launch(BLOCK_SCORES, BlockBatch([query], blocks))
-            scores[own[place]] = found.ravel()[: place.size]
+    known = np.array([query is not None for query in index.queries])
+    own = np.flatnonzero(known[alleles] & (parts.sizes > 0))
+    if own.size:
+        present, groups = np.unique(alleles[own], return_inverse=True)
+        blocks, lanes, ranges = pack_groups(parts.codes, parts.firsts[own], parts.sizes[own], groups)
+        queries = [query for k in present if (query := index.queries[k]) is not None]
+        found = target.launch(BLOCK_SCORES, BlockBatch(queries, blocks, ranges=ranges))
+        scores[own] = np.concatenate([one.ravel() for one in found])[lanes]
     return scores
 
 

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
+from plait.formats.atomic import check_different
 from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
 from plait.formats.compression import read_ahead
 from plait.formats.datasets import Folder, PartFile, Parts, PartWriter, rows_of_part
@@ -296,7 +297,7 @@ class FurtherResults:
     ) -> None:
         # The summary stands beside the output.
         summary = beside(output, ".summary.tsv")
-        _check_different(output, summary, settings.clonotypes, settings.new_alleles)
+        check_different(output, summary, settings.clonotypes, settings.new_alleles)
         self._samples = samples
         self._collector: ClonotypeCollector | None = None
         self._clonotype_table: TableWriter | None = None
@@ -392,13 +393,6 @@ def _facts(found: NewAlleles) -> dict[str, Any]:
         "satellites": dict(found.satellites),
         "error_rate": dict(found.error_rate),
     }
-
-
-def _check_different(*paths: _Path | None) -> None:
-    names = [os.path.realpath(path) for path in paths if path is not None]
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidInput("output", found=f"{name!r} for two tables", expected="a file for each")
 
 
 #: Reads of a block: a row group of the output and the unit of work, of threads and of resuming.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from plait.alphabets import COMPLEMENT_LETTER, COMPLEMENT_MASK, IUPAC_MASK
 from plait.formats.fastq import ReadBlock
-from plait.lang.compile import kernel, shared
+from plait.lang.compile import kernel, kernel_optimised_twice, shared
 from plait.lang.lanes import lowest_bit, population
 from plait.vdj.reads.allele_alignment import Parts, SegmentIndex
 from plait.vdj.reads.columns import edges_of
@@ -635,7 +635,7 @@ def copy_text(mirror: Any, letters: Any, first: int, last: int, mirrored: int, o
             out[at + k] = letters[first + k]
 
 
-@kernel
+@kernel_optimised_twice
 def votes_kernel(
     index: Any, letters: Any, starts: Any, text: int, limits: Any, scratch: Any, out: Any
 ) -> Any:

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plait._version import __version__
 from plait.errors import FormatError, InvalidInput, Unsupported, in_range
+from plait.formats.atomic import check_different
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.rearrangements import open_rearrangements
 from plait.formats.tables import open_table
@@ -642,6 +643,7 @@ def diversity_files(
     """As `diversity`, with the tables that `outputs` names written; all of them or none."""
     if outputs.get("differences") is not None and settings.condition is None:
         raise InvalidInput("differences", found="no column of conditions", expected="--condition with it")
+    check_different(*outputs.values())
     found = diversity(inputs, settings=settings, subject=subject, layout=layout, executor=executor)
     facts = {
         "version": __version__,
@@ -654,8 +656,7 @@ def diversity_files(
         for name, path in outputs.items():
             if path is not None:
                 table: pa.Table = getattr(found, name)
-                others = [other for key, other in outputs.items() if other is not None and key != name]
-                writer = open_table(path, table.schema, metadata=metadata, inputs=[*inputs, *others])
+                writer = open_table(path, table.schema, metadata=metadata, inputs=inputs)
                 stack.enter_context(writer)
                 for batch in table.to_batches():
                     writer.write(batch)

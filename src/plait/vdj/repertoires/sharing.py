@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.errors import InvalidInput, one_of
-from plait.formats.atomic import check_output
+from plait.formats.atomic import check_different, check_output
 from plait.formats.layouts import AUTO, ConvertedFile, LayoutChoice, TableInput, check_layout, layout_of
 from plait.formats.places import beside, is_dataset
 from plait.formats.rearrangements import RearrangementReader, reblock, roles_of
@@ -714,6 +714,7 @@ def share_files(
     """
     wanted = settings or SharingSettings()
     as_matrix = by_subject is not None and is_matrix(by_subject)
+    check_different(output, by_subject, overlap)
     for path in (output, None if as_matrix else by_subject, overlap):
         if path is not None:
             table_suffix(path)
