@@ -39,7 +39,6 @@ from plait.lang.lanes import (
 from plait.ldpc.codes import Code
 
 Method = Literal["sum-product", "min-sum"]
-Schedule = Literal["flooding", "layered"]
 #: Logarithms of the least probability of sums, and of what a bit says, by the type of numbers.
 _LIMITS: Final[dict[Any, tuple[float, float]]] = {np.float32: (64.0, 20.0), np.float64: (600.0, 40.0)}
 #: Bits that are worth the start of a GPU which was not asked for by name.
@@ -401,7 +400,7 @@ def decode(
     *,
     iterations: int = 50,
     method: Method = "sum-product",
-    schedule: Schedule = "layered",
+    schedule: Literal["flooding", "layered"] = "layered",
     dtype: Literal["float32", "float64"] = "float32",
     device: str = "auto",
     threads: int | None = None,

@@ -68,19 +68,17 @@ class _Plan(NamedTuple):
     groups: NDArray[np.int32]
 
 
-def levels_of(code: Code) -> NDArray[np.int64]:
-    """The level of each check: one more than those of earlier checks that it shares a column with."""
-    last, levels = np.zeros(code.size, np.int64), np.zeros(code.starts.size - 1, np.int64)
-    for m, first in enumerate(code.starts[:-1]):
-        own = code.bits[first : code.starts[m + 1]]
+def plan_of(code: Code) -> _Plan:
+    """Groups of checks that go side by side, in the order of checks wherever they share a column.
+
+    The level of a check is one more than those of earlier checks that it shares a column with.
+    """
+    sizes, last = np.diff(code.starts), np.zeros(code.size, np.int64)
+    levels = np.zeros_like(sizes)
+    for m, (first, size) in enumerate(zip(code.starts[:-1], sizes, strict=True)):
+        own = code.bits[first : first + size]
         levels[m] = last[own].max(initial=0)
         last[own] = levels[m] + 1
-    return levels
-
-
-def plan_of(code: Code) -> _Plan:
-    """Groups of checks that go side by side, in the order of checks wherever they share a column."""
-    sizes, levels = np.diff(code.starts), levels_of(code)
     kinds, number = np.unique(np.stack([levels, sizes], 1), axis=0, return_inverse=True)
     groups, columns, begun = [], [], 0
     for k, (_, size) in enumerate(kinds.tolist()):
@@ -245,9 +243,10 @@ def _settle(held: Any, pairs: Any, word: Any, new: Any, out: Any, count: Any, go
 @shared
 def _iterate(held: Any, places: Any, sums: Any, said: Any, groups: Any) -> None:
     """Renew all messages once."""
+    begin, step = cuda.threadIdx.x // places[2], cuda.blockDim.x // places[2]
     for g in range(groups.shape[0]):
         first, apart, degree = groups[g, 0], np.uint32(groups[g, 1]), groups[g, 2]
-        for j in range(cuda.threadIdx.x // places[2], apart, cuda.blockDim.x // places[2]):
+        for j in range(begin, apart, step):
             at = np.uint32(first + j)
             if degree == 6:
                 _step_of_few(held, places, sums, said, at, apart, 6)

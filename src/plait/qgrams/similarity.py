@@ -234,16 +234,12 @@ def ranges_of(batch: SimilarBatch, below: int, limit: int) -> NDArray[np.int64]:
 
     Where both sizes are known, so is the most that similarity can be: the lesser by the greater.
     """
-    sizes = batch.queries.sizes
-    found = []
+    sizes, limits, found = batch.queries.sizes, np.array([below, limit]), []
+    ends = np.searchsorted(sizes, limits, "right")
     for block in range(0, batch.targets.sizes.size, COLUMNS):
         own = batch.targets.sizes[block : block + COLUMNS]
         least, most = int(own.min()), int(own.max())
-
-        def end(limit: int, most: int = most) -> int:
-            return int(sizes.size if most <= limit else np.searchsorted(sizes, limit, "right"))
-
-        first, last = end(below) if below else 0, end(limit)
+        first, last = np.where(most <= limits, sizes.size, ends).tolist()
         if batch.ratio > 0:
             first = max(first, int(np.searchsorted(sizes, -(-least * batch.ratio // 1))))
             last = min(last, int(np.searchsorted(sizes, most / batch.ratio // 1, "right")))

@@ -173,8 +173,7 @@ class Generator(ABC):
     the shape of an array of them; numbers of type `dtype`, ``float64`` or ``float32``, are rounded to it at
     the end. `out` is an array of this shape and type to fill, in C order (of `Sobol` in Fortran's), and is
     returned; without one a new array is. Answers depend neither on `device` nor on the `threads` of the CPU.
-    `InvalidInput` if a size is no
-    whole number of 0 or more, or the type or the array another one.
+    `InvalidInput` if a size is no whole number of 0 or more, or the type or the array another one.
     """
 
     _problem: Problem[Draws, Any]

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from numpy.typing import NDArray
 
-from plait.errors import one_of
 from plait.formats.atomic import TextOutput, array_file
 from plait.random.draws import Generator, whole
 from plait.random.generators import Sobol
 
-DISTRIBUTIONS: Final = ("raw", "uniform", "normal", "exponential")
 #: Numbers that are drawn at a time, in a file and for text.
 _PIECE, _LINES = 1 << 24, 1 << 16
 
@@ -27,7 +25,6 @@ def write_numbers(
     `asked`: device and threads. `InvalidInput` if the name ends otherwise; `FormatError` if it cannot be
     written.
     """
-    one_of("distribution", distribution, DISTRIBUTIONS)
     whole("count", count, 0, generator.left if isinstance(generator, Sobol) else math.inf)
     kind = "uint32" if distribution == "raw" else dtype
     shape = (count, generator.dimensions) if isinstance(generator, Sobol) else (count,)
@@ -42,9 +39,8 @@ def write_numbers(
     if output is None:
         with TextOutput(None) as text:
             for piece in pieces(_LINES):
-                rows = piece.tolist()
-                cells = (" ".join(map(str, row)) if shape[1:] else str(row) for row in rows)
-                text.write("".join(f"{cell}\n" for cell in cells).encode())
+                rows = piece.reshape(len(piece), -1).tolist()
+                text.write("".join(" ".join(map(str, row)) + "\n" for row in rows).encode())
         return
     with array_file(output, kind, shape, []) as write:
         for piece in pieces(_PIECE):
