@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from plait.errors import FormatError, InvalidInput
+from plait.formats import datasets
 from plait.formats.datasets import DatasetOutput, PartFile, Parts, PartWriter, parts_of
 from plait.formats.parquet import ParquetInput
 from plait.formats.places import beside
@@ -235,6 +236,18 @@ def test_a_folder_of_other_programs_is_a_table(tmp_path: Path) -> None:
     (block,) = open_rearrangements([tmp_path / "o"], block_rows=10)
     assert block["subject_id"].to_pylist() == ["a b", "c"]
     assert block["junction"].to_pylist() == ["TGTTTC", "TGTGCATTC"]
+
+
+def test_a_folder_with_everything_else_is_not_walked_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for k in range(6):
+        (tmp_path / f"{k}.txt").touch()
+    with pytest.raises(FormatError, match="found a directory"):
+        list(open_rearrangements([tmp_path], block_rows=10))
+    monkeypatch.setattr(datasets, "_MOST_OTHERS", 5)
+    with pytest.raises(FormatError, match="more than 5 files and folders"):
+        list(open_rearrangements([tmp_path], block_rows=10))
 
 
 def test_schemas_that_differ_are_named(tmp_path: Path) -> None:

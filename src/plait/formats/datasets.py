@@ -40,6 +40,8 @@ from plait.formats.tables import ParquetRows, PartSettings, TableWriter, structu
 from plait.types import WholeOrNot
 
 MANIFEST: Final = "_manifest.json"
+#: Files and folders that are looked at where none is a table: what is named may be the root of a system.
+_MOST_OTHERS: Final = 50_000
 #: What a run tells of itself.
 SUMMARY: Final = "_summary.json"
 #: Stands in a store while a dataset is written there: folders cannot be renamed in it.
@@ -124,8 +126,12 @@ class _LocalFolder(Folder):
             raise FormatError(self.path(name), found=found, expected="a file that can be read") from error
 
     def sizes(self) -> dict[str, int]:
-        found = {}
-        for path in self._path.rglob("*"):
+        found, tables = {}, False
+        for number, path in enumerate(self._path.rglob("*")):
+            tables = tables or path.suffix == _SUFFIX
+            if number >= _MOST_OTHERS and not tables:
+                shown = f"more than {_MOST_OTHERS:,} files and folders, of the first of which none is Parquet"
+                raise FormatError(self._path, found=shown, expected="a file, or a folder of Parquet files")
             # One that another process is about to rename may be gone, and a link lead nowhere.
             with suppress(OSError):
                 if not path.is_dir():
