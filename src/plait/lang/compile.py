@@ -386,6 +386,7 @@ def _libraries(plain: bool) -> tuple[Any, Any]:
     optimised twice: large ones take a fifth less. Optimised once, cubes are decoded 8 % slower; without the
     passes over functions that come before, chains take longer to compile.
     """
+    from llvmlite.binding.newpassmanagers import create_new_function_pass_manager
     from numba.core.codegen import JITCodeLibrary
 
     class Codegen:
@@ -416,6 +417,17 @@ def _libraries(plain: bool) -> tuple[Any, Any]:
             self._finalize_dynamic_globals()
             self._finalized = True
 
+    class PlainBody(Body):
+        def _optimize_functions(self, module: Any) -> None:
+            # Variables become registers, and no more: all is optimised with the kernel.
+            passes, builder = create_new_function_pass_manager(), self._codegen._pass_builder()
+            passes.add_sroa_pass()
+            passes.add_simplify_cfg_pass()
+            module.data_layout = self._codegen._data_layout
+            for function in module.functions:
+                if not function.is_declaration:
+                    passes.run(function, builder)
+
     class Kernel(JITCodeLibrary):  # type: ignore[misc]
         again = True
 
@@ -428,7 +440,7 @@ def _libraries(plain: bool) -> tuple[Any, Any]:
     class Plain(Kernel):
         again = False
 
-    return (Plain if plain else Kernel), Body
+    return (Plain, PlainBody) if plain else (Kernel, Body)
 
 
 @contextlib.contextmanager
@@ -456,6 +468,22 @@ def _fewer_passes() -> Iterator[None]:
             setattr(DefaultPassBuilder, name, maker)
 
 
+def _remembering(resolve: Callable[..., Any]) -> Callable[..., Any]:
+    """What resolves calls, each once: Numba would try all overloads of a function again and again."""
+    known: dict[Any, Any] = {}
+
+    def resolved(function: Any, args: Any, named: Any) -> Any:
+        if isinstance(function, str):
+            # Its arguments may be values, and of these not all are keys.
+            return resolve(function, args, named)
+        key = function, tuple(args), tuple(dict(named).items())
+        if (found := known.get(key)) is None:
+            found = known[key] = resolve(function, args, named)
+        return found
+
+    return resolved
+
+
 def _compile(dispatcher: Any, kinds: tuple[Any, ...], plain: bool) -> Any:
     """What Numba compiles for these types."""
     from numba.core.compiler_lock import global_compiler_lock
@@ -472,11 +500,14 @@ def _compile(dispatcher: Any, kinds: tuple[Any, ...], plain: bool) -> Any:
         # It makes a million objects and little garbage: looking for that takes a tenth of the time.
         gc.disable()
         codegen.create_library = create_library
+        typing, target = dispatcher.targetdescr.typing_context, dispatcher.targetctx
+        typing.resolve_function_type = _remembering(typing.resolve_function_type)
+        target.get_abi_sizeof = functools.cache(target.get_abi_sizeof)
         try:
             with _fewer_passes() if plain else contextlib.nullcontext():
                 dispatcher.compile(kinds)
         finally:
-            del codegen.create_library
+            del codegen.create_library, typing.resolve_function_type, target.get_abi_sizeof
             if collecting:
                 if not gc.get_freeze_count():
                     # All of it is old at once, and not gone through twice on the way there.
