@@ -386,7 +386,6 @@ def _libraries(plain: bool) -> tuple[Any, Any]:
     optimised twice: large ones take a fifth less. Optimised once, cubes are decoded 8 % slower; without the
     passes over functions that come before, chains take longer to compile.
     """
-    from llvmlite.binding.newpassmanagers import create_new_function_pass_manager
     from numba.core.codegen import JITCodeLibrary
 
     class Codegen:
@@ -409,6 +408,14 @@ def _libraries(plain: bool) -> tuple[Any, Any]:
         def get_pointer_to_function(self, name: str) -> int:
             return 0
 
+        def _optimize_functions(self, module: Any) -> None:
+            # Not what is only declared, of which there is more.
+            module.data_layout = self._codegen._data_layout
+            passes, builder = self._codegen._function_pass_manager()
+            for function in module.functions:
+                if not function.is_declaration:
+                    passes.run(function, builder)
+
         def _optimize_final_module(self) -> None:
             passes, builder = self._codegen._module_pass_manager(opt=0, cost="cheap")
             passes.run(self._final_module, builder)
@@ -416,17 +423,6 @@ def _libraries(plain: bool) -> tuple[Any, Any]:
         def _finalize_final_module(self) -> None:
             self._finalize_dynamic_globals()
             self._finalized = True
-
-    class PlainBody(Body):
-        def _optimize_functions(self, module: Any) -> None:
-            # Variables become registers, and no more: all is optimised with the kernel.
-            passes, builder = create_new_function_pass_manager(), self._codegen._pass_builder()
-            passes.add_sroa_pass()
-            passes.add_simplify_cfg_pass()
-            module.data_layout = self._codegen._data_layout
-            for function in module.functions:
-                if not function.is_declaration:
-                    passes.run(function, builder)
 
     class Kernel(JITCodeLibrary):  # type: ignore[misc]
         again = True
@@ -440,7 +436,7 @@ def _libraries(plain: bool) -> tuple[Any, Any]:
     class Plain(Kernel):
         again = False
 
-    return (Plain, PlainBody) if plain else (Kernel, Body)
+    return (Plain if plain else Kernel), Body
 
 
 @contextlib.contextmanager

@@ -69,12 +69,7 @@ def _is_held(kind: Any) -> bool:
 @register_model(Held)
 class _HeldModel(models.PrimitiveModel):  # type: ignore[misc]  # Numba is untyped
     def __init__(self, manager: Any, kind: Held) -> None:
-        # Of bytes: the type of what is there would be named wherever the address is.
-        super().__init__(manager, kind, ir.IntType(8).as_pointer())
-
-
-#: Where the fields of tuples begin.
-_OFFSETS: dict[Any, list[int]] = {}
+        super().__init__(manager, kind, manager[kind.kind].get_value_type().as_pointer())
 
 
 @infer_getattr
@@ -89,15 +84,8 @@ class _HeldFields(AttributeTemplate):  # type: ignore[misc]  # Numba is untyped
 @lower_getattr_generic(Held)
 def _held_field(context: Any, builder: Any, held: Held, address: Any, name: str) -> Any:
     at = held.kind.fields.index(name)
-    kind = held.kind.types[at]
-    if held.kind not in _OFFSETS:
-        layout = ir.LiteralStructType(map(context.get_value_type, held.kind.types))
-        places = range(len(layout.elements))
-        _OFFSETS[held.kind] = [layout.get_element_offset(context.target_data, k) for k in places]
-    place = builder.gep(address, [ir.Constant(INDEX, _OFFSETS[held.kind][at])], inbounds=True)
-    if _is_held(kind):
-        return place
-    return builder.load(builder.bitcast(place, context.get_value_type(kind).as_pointer()))
+    place = builder.gep(address, [ir.Constant(INDEX, 0), ir.Constant(INDEX, at)], inbounds=True)
+    return place if _is_held(held.kind.types[at]) else builder.load(place)
 
 
 @type_callable(groups.held)
@@ -116,9 +104,7 @@ def _in_memory(builder: Any, value: Any) -> Any:
 @lower_builtin(groups.held, types.BaseTuple)
 def _hold(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     # In the memory of the caller: a function of its own would have none any more.
-    if not _is_held(signature.args[0]):
-        return args[0]
-    return builder.bitcast(_in_memory(builder, args[0]), ir.IntType(8).as_pointer())
+    return _in_memory(builder, args[0]) if _is_held(signature.args[0]) else args[0]
 
 
 def element_type(kind: Any) -> Any:
