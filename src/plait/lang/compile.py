@@ -408,14 +408,6 @@ def _libraries(plain: bool) -> tuple[Any, Any]:
         def get_pointer_to_function(self, name: str) -> int:
             return 0
 
-        def _optimize_functions(self, module: Any) -> None:
-            # Not what is only declared, of which there is more.
-            module.data_layout = self._codegen._data_layout
-            passes, builder = self._codegen._function_pass_manager()
-            for function in module.functions:
-                if not function.is_declaration:
-                    passes.run(function, builder)
-
         def _optimize_final_module(self) -> None:
             passes, builder = self._codegen._module_pass_manager(opt=0, cost="cheap")
             passes.run(self._final_module, builder)
@@ -464,22 +456,6 @@ def _fewer_passes() -> Iterator[None]:
             setattr(DefaultPassBuilder, name, maker)
 
 
-def _remembering(resolve: Callable[..., Any]) -> Callable[..., Any]:
-    """What resolves calls, each once: Numba would try all overloads of a function again and again."""
-    known: dict[Any, Any] = {}
-
-    def resolved(function: Any, args: Any, named: Any) -> Any:
-        if isinstance(function, str):
-            # Its arguments may be values, and of these not all are keys.
-            return resolve(function, args, named)
-        key = function, tuple(args), tuple(dict(named).items())
-        if (found := known.get(key)) is None:
-            found = known[key] = resolve(function, args, named)
-        return found
-
-    return resolved
-
-
 def _compile(dispatcher: Any, kinds: tuple[Any, ...], plain: bool) -> Any:
     """What Numba compiles for these types."""
     from numba.core.compiler_lock import global_compiler_lock
@@ -496,14 +472,11 @@ def _compile(dispatcher: Any, kinds: tuple[Any, ...], plain: bool) -> Any:
         # It makes a million objects and little garbage: looking for that takes a tenth of the time.
         gc.disable()
         codegen.create_library = create_library
-        typing, target = dispatcher.targetdescr.typing_context, dispatcher.targetctx
-        typing.resolve_function_type = _remembering(typing.resolve_function_type)
-        target.get_abi_sizeof = functools.cache(target.get_abi_sizeof)
         try:
             with _fewer_passes() if plain else contextlib.nullcontext():
                 dispatcher.compile(kinds)
         finally:
-            del codegen.create_library, typing.resolve_function_type, target.get_abi_sizeof
+            del codegen.create_library
             if collecting:
                 if not gc.get_freeze_count():
                     # All of it is old at once, and not gone through twice on the way there.
