@@ -69,9 +69,9 @@ def watch(kernel: type) -> None:
         files, make = set[str](), _jit._compile
         forget()
 
-        def compile_recorded(dispatcher: Any, kinds: Any) -> Any:
+        def compile_recorded(dispatcher: Any, kinds: Any, plain: bool) -> Any:
             with recorded(files):
-                return make(dispatcher, kinds)
+                return make(dispatcher, kinds, plain)
 
         _jit._compile = compile_recorded
         try:

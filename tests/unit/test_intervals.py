@@ -29,8 +29,8 @@ from plait.dp.intervals.nearest_neighbor import NearestNeighbor
 from plait.dp.intervals.rows import (
     Candidates,
     EveryStem,
-    Filled,
     Intervals,
+    Walk,
     fill_kernel,
 )
 from plait.dp.intervals.walk import fold_kernel, walk_kernel
@@ -188,7 +188,7 @@ def walked(
     strands = strands_of([Strand(codes_of(sequence))], 1, alg.one)
     signs = np.empty((1, n), np.uint8)
     left = np.empty((3, n + 2), np.int64)
-    filled = Filled(rule, alg, weights, strands, kept)
+    filled = Walk(rule, alg, weights, strands, kept)
     kernel(filled, np.array([n]), shares.reshape(1, -1), left, signs)
     return [(i, int(j)) for i, j in enumerate(partners_of(signs.tobytes().decode())) if i < j]
 

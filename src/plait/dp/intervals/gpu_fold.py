@@ -16,7 +16,7 @@ from plait.devices.cuda_devices import Slot, SlotPool, device_facts, kept, over_
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.intervals import gpu_spans
 from plait.dp.intervals.launches import LEAST, Best, EnsembleBatch, FoldBatch, Summed, strands_of
-from plait.dp.intervals.rows import Filled, Intervals
+from plait.dp.intervals.rows import Intervals, Walk
 from plait.dp.intervals.walk import walk_kernel
 from plait.lang.warps import WARP
 
@@ -163,7 +163,7 @@ def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Best]:
             whole = Intervals(closed, multi, exterior, piece.starts, n)
             signs, left = np.empty((1, n), np.uint8), np.empty((3, n + 2), np.int64)
             strands = strands_of(piece.strands, 1, alg.one)
-            filled = Filled(batch.rule, alg, batch.loops, strands, whole)
+            filled = Walk(batch.rule, alg, batch.loops, strands, whole)
             walk_kernel(filled, piece.sizes, shares, left, signs)
             yield [(float(exterior[0, 0]), signs.tobytes().decode())]
             return

@@ -44,8 +44,8 @@ from plait.dp.intervals.loops import (
     times_paired,
 )
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor, close, leave, lengthen, widen
-from plait.dp.intervals.rows import Intervals
-from plait.dp.intervals.walk import Walk, walk_sequence
+from plait.dp.intervals.rows import Intervals, Walk
+from plait.dp.intervals.walk import walk_sequence
 from plait.lang.algebras import PROBABILITY, Probability, SaturatingMaxPlus, choice, extend, is_better
 from plait.lang.compile import by_type_of, shared
 from plait.lang.lanes import OneLane, load, store

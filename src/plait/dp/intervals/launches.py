@@ -424,7 +424,7 @@ def _sum(compiled: bool, batch: EnsembleBatch, target: Target) -> list[Summed]:
     return _in_groups(batch.strands, lanes.width, target.threads, run)
 
 
-def _draw(walk_back: Any, filled: rows.Filled, which: tuple[int, int], share: NDArray[np.float64]) -> str:
+def _draw(walk_back: Any, filled: rows.Walk, which: tuple[int, int], share: NDArray[np.float64]) -> str:
     """A structure of the g-th sequence, of n bases."""
     (n, g), strands = which, filled.strands
     lengths = np.zeros(strands.group, np.int64)
@@ -466,7 +466,7 @@ def _suboptimal(compiled: bool, batch: FoldBatch, target: Target) -> list[Subopt
         levels[:, 0] = 0 if n else -1, 0, 0, 0, 1
         reached, before = np.full(levels.shape[1], best), np.full(levels.shape[1], alg.one)
         depth, signs, least = np.zeros(1, np.int64), np.full(n, walk.UNPAIRED, np.uint8), best - batch.below
-        state = walk.Search(walk.Walk(*sweep.filled, 0, 0), nodes, levels, before, reached, depth)
+        state = walk.Search(sweep.filled, nodes, levels, before, reached, depth)
         found = Suboptimal(np.empty(0), np.empty((0, n), np.uint8), True)
         while depth[0] >= 0:
             pieces = [found]

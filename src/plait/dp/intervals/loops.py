@@ -11,7 +11,7 @@ import numpy as np
 
 from plait.lang.algebras import extend
 from plait.lang.compile import kernel, shared
-from plait.lang.lanes import OneLane, load
+from plait.lang.lanes import OneLane, held, load
 
 #: Letters: N, A, C, G, U, and what is beyond the ends of a sequence.
 LETTERS, BEYOND = 6, 5
@@ -261,13 +261,15 @@ def score_kernel(
     rule: Any, alg: Any, weights: Any, strands: Any, lengths: Any, partners: Any, scores: Any
 ) -> None:
     """Scores, float64 (sequences,), of a structure of each of some sequences that are laid out apart."""
+    # As folding has them, so that what it calls, too, is compiled once.
+    loops, laid_out = held(weights), held(strands)
     for b in range(lengths.size):
         g, n = b * strands.longest, lengths[b]
-        total = loop_score(weights, strands, rule, alg, partners, b, -1, n, g)
+        total = loop_score(loops, laid_out, rule, alg, partners, b, -1, n, g)
         for i in range(n):
             if partners[b, i] > i:
                 j = np.int64(partners[b, i])
-                total = extend(alg, total, loop_score(weights, strands, rule, alg, partners, b, i, j, g))
+                total = extend(alg, total, loop_score(loops, laid_out, rule, alg, partners, b, i, j, g))
         scores[b] = total
 
 

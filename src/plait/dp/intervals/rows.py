@@ -141,14 +141,16 @@ class Part(NamedTuple):
     edges: Any
 
 
-class Filled(NamedTuple):
-    """What has been worked out, and from what."""
+class Walk(NamedTuple):
+    """What has been worked out, and from what; the g-th sequence, the lane-th of what is kept."""
 
     rule: Any
     alg: Any
     weights: Any
     strands: Any
     kept: Any
+    g: Any = 0
+    lane: Any = 0
 
 
 class Sweep(NamedTuple):
@@ -169,9 +171,9 @@ class Sweep(NamedTuple):
     part: Any
 
     @property
-    def filled(self) -> Filled:
+    def filled(self) -> Walk:
         """What is asked on the way back."""
-        return Filled(self.rule, self.alg, self.weights, self.strands, self.kept)
+        return Walk(self.rule, self.alg, self.weights, self.strands, self.kept)
 
 
 @shared

@@ -31,7 +31,7 @@ from plait.dp.intervals.loops import (
     times_paired,
 )
 from plait.dp.intervals.nearest_neighbor import leave
-from plait.dp.intervals.rows import fill
+from plait.dp.intervals.rows import Walk, fill
 from plait.lang.algebras import choice, extend
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import held
@@ -42,18 +42,6 @@ UNPAIRED, OPENING, CLOSED = 46, 40, 41
 PAIR, STEMS, OUTSIDE = 0, 1, 2
 #: Ways of a pair: a hairpin first, then loops with one pair within, then multiloops. Behind all is none.
 _LOOPS, _MULTILOOPS, NONE = 1, 2, -1
-
-
-class Walk(NamedTuple):
-    """The g-th sequence, the lane-th of what is kept."""
-
-    rule: Any
-    alg: Any
-    weights: Any
-    strands: Any
-    kept: Any
-    g: Any
-    lane: Any
 
 
 @kernel
