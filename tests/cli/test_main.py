@@ -138,6 +138,25 @@ def test_with_gpus_a_process_ends_at_once(loaded: str, told: str) -> None:
         assert ("Unknown command" in found.stderr) == (status == 2)
 
 
+def test_with_gpus_too_a_process_removes_its_folder_of_compiled_code(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['numba.cuda.cudadrv.driver'] = sys\n"
+    program += "import plait.cli, plait.lang.compile\n"
+    program += "print(plait.lang.compile._temporary_folder().is_dir()); plait.cli.command()"
+    command = [sys.executable, "-c", program, "--version"]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    found = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (found.returncode, found.stdout) == (0, f"True\n{__version__}\n")
+    assert not list(tmp_path.glob("plait-*"))
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_streams_that_are_closed_are_no_error(closed: str) -> None:
+    shown = "" if closed.startswith(">") else f"{__version__}\n"
+    command = ["sh", "-c", f'"$0" -m plait --version {closed}', sys.executable]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert (found.returncode, found.stdout, found.stderr) == (0, shown, "")
+
+
 def test_the_module_and_the_script_are_the_same(repository: Path) -> None:
     project = tomllib.loads((repository / "pyproject.toml").read_text())
     module, _, name = project["project"]["scripts"]["plait"].partition(":")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -169,6 +170,21 @@ def test_few_pairs_and_all_alleles_score_alike() -> None:
         alleles = np.arange(own.start, own.stop)
         one = score_pairs(TARGET, INDEX.j, parts.take(np.zeros(alleles.size, np.int64)), alleles)
         assert np.array_equal(one, scores[0])
+
+
+def test_alleles_may_differ_in_the_letters_they_have() -> None:
+    j = SETS[0].j[:4]
+    texts = (j[0].sequence, j[1].sequence.replace("G", "R"), j[2].sequence.replace("A", "C"), "N" * 40)
+    alleles = [replace(own, sequence=text, anchor=None) for own, text in zip(j, texts, strict=True)]
+    index = germline_index([replace(SETS[0], j=tuple(alleles))]).j
+    reads = [text for text in texts for _ in texts]
+    expected = [own.score for own in general(index, reads, list(texts) * len(texts))]
+    parts = joined(list(texts))
+    numbers = np.tile(np.arange(len(texts)), len(texts))
+    for target in (TARGET, resolve("reference")):
+        every = np.repeat(np.arange(len(texts)), len(texts))
+        assert score_pairs(target, index, parts.take(every), numbers).tolist() == expected
+    assert score_all(TARGET, index, 0, parts).ravel().tolist() == expected
 
 
 @pytest.mark.parametrize(

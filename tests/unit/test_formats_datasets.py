@@ -246,8 +246,15 @@ def test_a_folder_with_everything_else_is_not_walked_to_its_end(
     with pytest.raises(FormatError, match="found a directory"):
         list(open_rearrangements([tmp_path], block_rows=10))
     monkeypatch.setattr(datasets, "_MOST_OTHERS", 5)
-    with pytest.raises(FormatError, match="more than 5 files and folders"):
+    with pytest.raises(FormatError, match="more than 5 files,"):
         list(open_rearrangements([tmp_path], block_rows=10))
+    for k in range(6):
+        part = tmp_path / "parts" / f"subject_id={k}" / "0.parquet"
+        part.parent.mkdir(parents=True)
+        table = pa.table({"junction": ["TGT" * (k + 1)], "v_call": ["V"], "j_call": ["J"]})
+        pq.write_table(table, part)
+    blocks = list(open_rearrangements([tmp_path / "parts"], block_rows=10))
+    assert sum(block.num_rows for block in blocks) == 6
 
 
 def test_schemas_that_differ_are_named(tmp_path: Path) -> None:

@@ -373,6 +373,10 @@ def test_bad_alist(old: str, new: str, said: str, tmp_path: Path) -> None:
         (lambda: decode(np.zeros((1, 7)), HAMMING, method="x"), "method: found 'x', expected one of"),  # type: ignore[arg-type]
         (lambda: HAMMING.encode([[1, 2, 0, 0]]), "information: found other numbers, expected bits"),
         (lambda: HAMMING.encode([[1, 0]]), r"information: found \(1, 2\), expected \(words, 4\)"),
+        (lambda: Code("x", 3, [[0, 3]]), "bits: found 3, expected 0 to 2"),
+        (lambda: Code("x", 3, [[0, -1]]), "bits: found -1, expected 0 to 2"),
+        (lambda: Code("x", 3, [[0]], [-2, 1]), "sent: found -2, expected -1 to 2"),
+        (lambda: Code("x", 3, [[0]], known=[7]), "known: found 7, expected 0 to 2"),
         (lambda: simulate(FULL, [1]), "code: found no bits of information in full, expected one or more"),
         (lambda: simulate(HAMMING, [1], words=0), "words: found 0, expected at least 1"),
         (lambda: simulate(HAMMING, [math.nan]), "ebn0: found nan, expected -100 to 100"),
@@ -381,6 +385,11 @@ def test_bad_alist(old: str, new: str, said: str, tmp_path: Path) -> None:
 def test_bad_input(call: Any, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         call()
+
+
+def test_checks_may_come_one_by_one() -> None:
+    found = Code("again", 7, (check for check in ([4, 2, 1, 0], [5, 3, 1, 0], [6, 3, 2, 0])))
+    assert np.array_equal(found.bits, HAMMING.bits) and np.array_equal(found.starts, HAMMING.starts)
 
 
 def test_commands(

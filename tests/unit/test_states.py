@@ -266,6 +266,13 @@ def test_the_best_states_are_kept_whatever_their_order() -> None:
         assert graph.best_path(np.zeros((2, 2)), most=most).outputs.tolist() == [best]
 
 
+def test_of_values_as_near_as_can_be_as_many_as_asked_for_are_kept() -> None:
+    arcs = [(0, k, 1, k) for k in (1, 2, 3, 4)] + [(k, 5, 1, 0) for k in (1, 2, 3, 4)]
+    graph = Graph(0, arcs, [0.0, -1e-310, -2e-310, -5.0, 0.0, 0.0, 9.0, 0.0], {5: 0.0})
+    found = [graph.best_path(np.zeros((2, 1)), most=most).outputs.tolist() for most in (1, 3, 4)]
+    assert found == [[1], [3], [3]]
+
+
 def test_graphs_from_text(tmp_path: Path) -> None:
     (tmp_path / "g.txt").write_text("0 1 1 3 0.5\n0 1 2 4\n\n1 2 0 0 1\n2 0.25\n1\n")
     graph = Graph.read(tmp_path / "g.txt")

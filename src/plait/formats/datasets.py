@@ -40,7 +40,7 @@ from plait.formats.tables import ParquetRows, PartSettings, TableWriter, structu
 from plait.types import WholeOrNot
 
 MANIFEST: Final = "_manifest.json"
-#: Files and folders that are looked at where none is a table: what is named may be the root of a system.
+#: Files that are looked at where none is a table: what is named may be the root of a system.
 _MOST_OTHERS: Final = 50_000
 #: What a run tells of itself.
 SUMMARY: Final = "_summary.json"
@@ -127,15 +127,16 @@ class _LocalFolder(Folder):
 
     def sizes(self) -> dict[str, int]:
         found, tables = {}, False
-        for number, path in enumerate(self._path.rglob("*")):
-            tables = tables or path.suffix == _SUFFIX
-            if number >= _MOST_OTHERS and not tables:
-                shown = f"more than {_MOST_OTHERS:,} files and folders, of the first of which none is Parquet"
-                raise FormatError(self._path, found=shown, expected="a file, or a folder of Parquet files")
+        for path in self._path.rglob("*"):
             # One that another process is about to rename may be gone, and a link lead nowhere.
             with suppress(OSError):
                 if not path.is_dir():
                     found[path.relative_to(self._path).as_posix()] = path.stat().st_size
+                    tables = tables or path.suffix == _SUFFIX
+            # Folders are not counted: those of a partition come before the files in them.
+            if len(found) > _MOST_OTHERS and not tables:
+                shown = f"more than {_MOST_OTHERS:,} files, of the first of which none is Parquet"
+                raise FormatError(self._path, found=shown, expected="a file, or a folder of Parquet files")
         return dict(sorted(found.items()))
 
     def remove(self, name: str) -> None:

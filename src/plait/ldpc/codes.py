@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plait.errors import FormatError, InvalidInput
+from plait.errors import FormatError, InvalidInput, in_range
 from plait.formats.compression import read_text
 from plait.lang.compile import kernel
 
@@ -49,16 +49,26 @@ class Code:
         Where each row begins in `bits`, int64, shape (checks + 1,).
     n
         Bits that are sent.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such column.
     """
 
     def __init__(
         self, name: str, size: int, checks: Any, sent: Any = None, known: Any = (), most: int | None = None
     ) -> None:
         self.name, self.size, self.most, self.known = name, size, most, np.array(known, np.int64)
-        self.bits = np.array([column for check in checks for column in sorted(check)], np.int64)
-        self.starts = np.cumsum([0, *map(len, checks)])
-        self.sent = np.arange(size) if sent is None else np.asarray(sent)
+        own = [sorted({*check}) for check in checks]
+        self.bits = np.array([column for check in own for column in check], np.int64)
+        self.starts = np.cumsum([0, *map(len, own)])
+        self.sent = np.arange(size) if sent is None else np.array(sent, np.int64)
         self.n = self.sent.size
+        for what, least in (("bits", 0), ("sent", -1), ("known", 0)):
+            columns = getattr(self, what)
+            in_range(what, int(columns.min(initial=0)), least, size - 1)
+            in_range(what, int(columns.max(initial=0)), least, size - 1)
 
     def __repr__(self) -> str:
         return f"Code({self.name!r}, {self.n:,} bits)"

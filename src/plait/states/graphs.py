@@ -160,7 +160,7 @@ def _last_kept(at: Any, most: Any) -> Any:
                 own += 1
         values = at.some[:own]
     if left == values.size:
-        return high, at.seats.shape[0]
+        return low, at.seats.shape[0]
     while left > 0 and s < at.values.size - 1:
         s += 1
         k = at.seats[s, 0] - at.counts[4]

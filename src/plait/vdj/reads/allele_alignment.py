@@ -6,7 +6,7 @@ The alleles of several germline sets stand side by side, with how they are score
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -299,12 +299,12 @@ def _word_index(
     return words, words._replace(**_vocabulary(every, frames, shifts, sizes[1]))
 
 
-def _query(codes: NDArray[np.uint8], scoring: SegmentScoring) -> BlockQuery | None:
-    if not codes.size:
-        return None
-    letters, rows = np.unique(codes, return_inverse=True)
-    scores = scoring.scores[letters]
-    return BlockQuery(rows.astype(np.int64), scores, scoring.gap_open, scoring.gap_extend, LOCAL)
+def _queries(sequences: Sequence[NDArray[np.uint8]], scoring: SegmentScoring) -> Iterator[BlockQuery | None]:
+    """Of those that are not empty; all have the same scores, so that they can be swept in one go."""
+    letters = np.unique(np.concatenate([np.empty(0, np.uint8), *sequences]))
+    for codes in sequences:
+        query = np.searchsorted(letters, codes), scoring.scores[letters]
+        yield BlockQuery(*query, scoring.gap_open, scoring.gap_extend, LOCAL) if codes.size else None
 
 
 def _segment_index(
@@ -322,7 +322,7 @@ def _segment_index(
         scoring=scoring,
         words=words,
         near=near,
-        queries=tuple(_query(codes, scoring) for codes in sequences),
+        queries=tuple(_queries(sequences, scoring)),
         offsets=offsets,
         sets=np.repeat(np.arange(len(alleles)), counts),
         bases=np.diff(starts[offsets]),

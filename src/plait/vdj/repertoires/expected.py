@@ -90,6 +90,8 @@ class _Sample(NamedTuple):
 
 #: Columns of clonotypes whose nucleotides, and genes if they are part of the key, have been weighed before.
 KNOWN: Final = ("pgen_nt", "pgen_status")
+#: False discovery rate at which a clonotype is called more public than expected.
+FALSE_DISCOVERIES: Final = 0.05
 
 
 class ClonotypeGeneration:
@@ -317,7 +319,4 @@ class ExpectedSharing(Tabular):
                 "expected": pa.array(mean[1:]),
                 "expected_sd": pa.array(np.sqrt(mean + variance)[1:]),
             }
-        )  #: False discovery rate at which a clonotype is called more public than expected.
-
-
-FALSE_DISCOVERIES: Final = 0.05
+        )
