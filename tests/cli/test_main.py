@@ -128,13 +128,14 @@ def test_version(plait: Any) -> None:
 
 @pytest.mark.parametrize(("loaded", "told"), [("numba.cuda.cudadrv.driver", ""), ("mpi4py", "last\n")])
 def test_with_gpus_a_process_ends_at_once(loaded: str, told: str) -> None:
-    """Its output and status are there; what would be done at the end is not, unless MPI is to know of it."""
-    before = f"import atexit, sys; sys.modules['numba.cuda.cudadrv.driver'] = sys.modules[{loaded!r}] = sys"
-    program = f"{before}; atexit.register(print, 'last'); import plait.cli; plait.cli.command()"
+    """Output, status and functions at exit are there; nothing is taken apart, unless MPI is to know of it."""
+    program = f"import atexit, sys; sys.modules['numba.cuda.cudadrv.driver'] = sys.modules[{loaded!r}] = 1\n"
+    program += "last = type('Last', (), {'__del__': lambda own, tell=print: tell('last')})()\n"
+    program += "atexit.register(print, 'exit'); import plait.cli; plait.cli.command()"
     for words, status, out in (("--version", 0, f"{__version__}\n"), ("nonsense", 2, "")):
         command = [sys.executable, "-c", program, words]
         found = subprocess.run(command, capture_output=True, text=True)
-        assert (found.returncode, found.stdout) == (status, out + told)
+        assert (found.returncode, found.stdout) == (status, f"{out}exit\n{told}")
         assert ("Unknown command" in found.stderr) == (status == 2)
 
 

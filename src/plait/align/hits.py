@@ -287,7 +287,7 @@ class SearchRun:
         for strands in reader.batches(queries, max(_RANKED // (forms * settings.top), 1)):
             swept = list(chain.from_iterable(strands))
             forms = len(swept) // len(strands) if strands else 1
-            floors = partial(lambda own: [self._floor(forms[0]) for forms in own], strands)
+            floors = partial(lambda every: [self._floor(own[0]) for own in every], strands)
             rankings = Rankings(settings.top, floors, *self._rules(swept), forms)
             told = None if report is None else _by_query(report, first, forms)
             how = {"threads": self._threads, "swept": self.cells}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import gc
 import logging
@@ -125,20 +126,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def command() -> NoReturn:
     """Run the command line of this process, and end it.
 
-    With GPUs, but without MPI, it ends at once: to take apart what the driver has made takes up to a second,
-    and the system gives all of it back anyway, but for a folder of compiled code.
+    With GPUs, but without MPI, it ends when functions of `atexit` have run: to take apart what the driver has
+    made takes up to a second, and the system gives all of it back anyway.
     """
     # There is none where the shell has closed it.
     streams = (sys.stdout, sys.stderr)
     sys.stdout, sys.stderr = (own or open(os.devnull, "w") for own in streams)  # noqa: SIM115  # while it runs
     status = main()
     if "numba.cuda.cudadrv.driver" in sys.modules and "mpi4py" not in sys.modules:
-        from plait.lang.compile import _temporary_folder
-
-        if not _temporary_folder.cache_info().currsize:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
     sys.exit(status)
 
 

@@ -273,8 +273,10 @@ def _checked_windows(windows: Sequence[tuple[float, float]]) -> NDArray[np.float
     told = ", ".join(f"{low:g}:{high:g}" for low, high in windows) or "none"
     if not windows or len(set(windows)) < len(windows):
         raise InvalidInput("window", found=told, expected="one or more, each once")
-    if not all(0 <= low < high < math.inf for low, high in windows):
-        raise InvalidInput("window", found=told, expected="LO:HI with 0 <= LO < HI, which is finite")
+    for low, high in windows:
+        if not (0 <= low < high < math.inf):
+            expected = "LO:HI with 0 <= LO < HI, which is finite"
+            raise InvalidInput("window", found=f"{low:g}:{high:g}", expected=expected)
     return np.array(sorted(windows), np.float64)
 
 

@@ -53,8 +53,9 @@ def _lines_or_fasta(path: str | os.PathLike[str]) -> tuple[list[str], list[bytes
     names: list[str] = []
     texts: list[bytes] = []
     with ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
-        content = b"".join(iter(partial(source.read, _PIECE), b""))
-    fasta = content[:_PIECE].lstrip().startswith(b">")
+        content = source.read(_PIECE)
+        fasta = content.lstrip().startswith(b">")
+        content += b"" if fasta else b"".join(iter(partial(source.read, _PIECE), b""))
     for block in read_fasta(path) if fasta else ():
         names += block.names
         texts += map(block.sequence, range(len(block)))
