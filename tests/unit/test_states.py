@@ -287,7 +287,6 @@ def test_graphs_from_text(tmp_path: Path) -> None:
         ("0 1 1 1 x\n1\n", "line 1: found '0 1 1 1 x'"),
         ("0 1 1\n1\n0 -1 1 1\n", "line 3"),
         ("", "an empty file"),
-        ("\n\n", "found no line"),
         ("0 1 1 1\n", "weights: none"),
         ("0 1 0 0\n1 0 0 0\n1\n", "a circle without input labels"),
         ("0 1 1 1 nan\n", "line 1"),

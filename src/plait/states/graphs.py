@@ -385,10 +385,8 @@ class Graph:
             else:
                 arcs.append([*numbers, numbers[2]][:4])
                 weights.append(-cost)
-        if start is None:
-            raise FormatError(path, found="no line", expected="a graph as text")
         try:
-            return cls(start, arcs, weights, final)
+            return cls(start or 0, arcs, weights, final)
         except InvalidInput as error:
             raise FormatError(path, found=f"{error.what}: {error.found}", expected=error.expected) from error
 
