@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import errno
-import gc
 import logging
 import os
 import signal
@@ -16,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from cyclopts import App
 
@@ -78,7 +76,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _keep_pages()
     try:
         with (
-            _seldom_collected(),
             _signals(),
             _own_warnings(),
             _without_pandas(),
@@ -121,24 +118,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     except Exception as error:
         return _unexpected(error)
-
-
-def command() -> NoReturn:
-    """Run the command line of this process, and end it.
-
-    With GPUs, but without MPI, it ends when functions of `atexit` have run: to take apart what the driver has
-    made takes up to a second, and the system gives all of it back anyway.
-    """
-    # There is none where the shell has closed it.
-    streams = (sys.stdout, sys.stderr)
-    sys.stdout, sys.stderr = (own or open(os.devnull, "w") for own in streams)  # noqa: SIM115  # while it runs
-    status = main()
-    if "numba.cuda.cudadrv.driver" in sys.modules and "mpi4py" not in sys.modules:
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
-    sys.exit(status)
 
 
 def _show_examples(words: Sequence[str]) -> None:
@@ -202,17 +181,6 @@ def _for_commands(message: str) -> str:
     from plait.reports.plain_text import as_options
 
     return as_options(message)
-
-
-@contextmanager
-def _seldom_collected() -> Iterator[None]:
-    """Search for cycles seldom: each looks at all that modules have, and other threads wait for it."""
-    threshold = gc.get_threshold()
-    gc.set_threshold(threshold[0] and 50_000)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*threshold)
 
 
 @contextmanager

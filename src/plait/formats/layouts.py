@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import resources
+from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -122,7 +122,7 @@ class Layout:
 
 def _layouts() -> Iterator[Layout]:
     """The layouts of ``data/layouts.json``."""
-    told = json.loads((resources.files("plait.formats") / "data" / "layouts.json").read_text("utf-8"))
+    told = json.loads((Path(__file__).with_name("data") / "layouts.json").read_text("utf-8"))
     for name, own in told.items():
         one = {**told.get(own.pop("like", None), {}), **own}
         columns = {field: tuple(names) for field, names in one.pop("columns").items()}

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from importlib.resources import files
 from itertools import product
+from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Literal, NamedTuple, Self
 
@@ -35,7 +35,7 @@ from plait.vdj.germline.germline_set import LOCI, Segment, split_call
 
 #: What each status or reason means in plain words, by what has them; their order is that of codes.
 MEANINGS: Final[Mapping[str, Mapping[str, str]]] = json.loads(
-    (files("plait.vdj") / "data" / "meanings.json").read_text("utf-8")
+    (Path(__file__).with_name("data") / "meanings.json").read_text("utf-8")
 )
 STATUS_MEANINGS: Final = MEANINGS["counts"]
 #: Every value of the status column. All but the first are reasons for having no counts.
