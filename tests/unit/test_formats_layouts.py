@@ -31,7 +31,8 @@ HEADERS = {
     "trust4": "#count frequency CDR3nt CDR3aa V D J C cid cid_full_length",
     "vdjtools": "#count freq cdr3nt cdr3aa v d j VEnd DStart DEnd JStart",
     "mixcr": "cloneId readCount readFraction allVHitsWithScore allDHitsWithScore allJHitsWithScore nSeqCDR3",
-    "10x": "barcode is_cell contig_id chain v_gene d_gene j_gene c_gene productive fwr3 cdr3 cdr3_nt fwr4 reads umis",
+    "10x": "barcode is_cell contig_id chain v_gene d_gene j_gene c_gene productive fwr3 cdr3 cdr3_nt fwr4 "
+    "reads umis",
     "bd": "Cell_Index Contig_ID V_gene J_gene Productive FR3_Nucleotide CDR3_Nucleotide FR4_Nucleotide",
     "adaptive": "rearrangement amino_acid templates frame_type cdr3_length v_index v_resolved j_resolved",
 }
@@ -123,7 +124,7 @@ def test_10x_contigs(tmp_path: Path) -> None:
     header = HEADERS["10x"]
     text = table(
         header,
-        "AAAC-1 True AAAC-1_contig_1 TRB TRBV20-1 None TRBJ2-4 TRBC2 True YC CSADF TGCAGTGCTGATTTC FG 3436 12",
+        "AAAC-1 True AAAC-1_contig_1 TRB TRBV20-1 None TRBJ2-4 TRBC2 True C CSADF TGCAGTGCTGATTTC F 3436 12",
         "AAAC-1 True AAAC-1_contig_2 Multi None None TRAJ10 TRBC1 None None None None None 403 2",
         "AAAG-1 TRUE AAAG-1_contig_1 TRA TRAV1 None TRAJ1 TRAC FALSE YC CAF TGTGCATTC FG 5 1",
         mark=",",
