@@ -179,8 +179,9 @@ def layout_of(
             raise FormatError(path, found=found, expected=f"a column {name!r}, as --column says")
     known = [with_columns(layout, own) for layout in LAYOUTS.values()]
     if named == AUTO:
-        # Tables without a header are looked for first: their first row is no header of any other.
-        known.sort(key=lambda layout: not layout.first_row)
+        # Tables without a header are looked for first: their first row is no header of any other. Then come
+        # those that are all that their layout asks for: Cell Ranger's regions are no AIRR junction.
+        known.sort(key=lambda layout: (not layout.first_row, not layout.fits(columns)))
         for layout in known:
             if layout.first_row and re.match(layout.first_row, first_line):
                 return layout
