@@ -369,7 +369,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "align": (
         "plait align queries.fa targets.fa --mode local -o pairs.tsv",
         "plait align queries.fa targets.fa --mode local --best 20 -o best.paf",
-        "plait align genomes.fa --score-only --match 1 --mismatch -1",
+        "plait align genomes.fa --score-only --match 1 --mismatch -1 --gap-open 2 --gap-extend 1",
         "plait align reads.fq.gz primer.fa --pairs all --mode semiglobal -o primer.sam",
     ),
     "search": (
