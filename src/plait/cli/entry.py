@@ -337,7 +337,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "align": (
         "plait align queries.fa targets.fa --mode local -o pairs.tsv",
         "plait align queries.fa targets.fa --mode local --best 20 -o best.paf",
-        "plait align genomes.fa --score-only --match 1 --mismatch -1",
+        "plait align genomes.fa --score-only --match 1 --mismatch -1 --gap-open 2 --gap-extend 1",
         "plait align reads.fq.gz primer.fa --pairs all --mode semiglobal -o primer.sam",
     ),
     "search": (
@@ -421,23 +421,14 @@ _OF_VDJ = {
     "scenarios": ("model", "List the most probable ways in which every row of one or more tables was made."),
     "generate": ("model", "Draw junctions from a recombination model."),
     "infer": ("model", "Infer a recombination model from one or more tables."),
-    "sharing": (
-        "sharing",
-        "Tell which clonotypes individuals share, and which more than generation explains.",
-    ),
+    "sharing": ("sharing", "Tell who shares which clonotypes, and which more than generation explains."),
     "cells": ("repertoires", "Pair the chains of every cell, and tell doublets and orphans."),
-    "neighbours": (
-        "repertoires",
-        "Count the clonotypes near receptors of known specificity, beside what chance gives.",
-    ),
+    "neighbours": ("repertoires", "Count clonotypes near receptors of known specificity, beside chance."),
     "diversity": (
         "repertoires",
         "Diversity of repertoires: Hill numbers, rarefaction, lengths of junctions, usage of genes.",
     ),
-    "study": (
-        "study",
-        "Study convergent recombination: path counts, sharing, frequency, and what predicts sharing.",
-    ),
+    "study": ("study", "Study convergent recombination: path counts, and what predicts sharing."),
     "report": ("study", "Write the report of a study as one HTML file, with its figures."),
 }
 _OTHERS = {
@@ -459,10 +450,7 @@ _OTHERS = {
         "ldpc": ("signals:app", "Decode, encode and simulate parity-check codes: CCSDS, WiMAX, alist."),
         "random": ("signals", "Draw random numbers from any place of a standard stream."),
         "episodes": ("signals", "Find serial episodes that are frequent in a stream of events."),
-        "decode": (
-            "signals:hidden_states",
-            "Decode sequences with hidden Markov models and weighted graphs.",
-        ),
+        "decode": ("signals:hidden_states", "Decode sequences by hidden Markov models and weighted graphs."),
     },
     _REPERTOIRES: {
         "germline": ("germline:app", "List, show, check and convert germline sets."),
