@@ -121,9 +121,9 @@ def test_version(plait: Any) -> None:
     assert plait("--version") == (0, f"{__version__}\n", "")
 
 
-@pytest.mark.parametrize(("loaded", "told"), [("sys", ""), ("mpi4py", "last\n")])
+@pytest.mark.parametrize(("loaded", "told"), [("sys", ""), ("mpi4py", "last\n"), ("cProfile", "last\n")])
 def test_a_process_ends_at_once(loaded: str, told: str) -> None:
-    """Output, status and functions at exit are there; nothing is taken apart, unless MPI is to know of it."""
+    """Output, status and functions at exit are there; nothing is taken apart, but with MPI or a profiler."""
     program = f"import atexit, sys; sys.modules[{loaded!r}] = sys\n"
     program += "last = type('Last', (), {'__del__': lambda own, tell=print: tell('last')})()\n"
     program += "atexit.register(print, 'exit'); import plait.cli; plait.cli.command()"
