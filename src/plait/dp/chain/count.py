@@ -30,10 +30,12 @@ from plait.lang.lanes import (
     PADDING,
     any_bits,
     equal,
+    last_lane,
     load,
     lowest_bit,
     population,
     select,
+    shift_in,
     splat,
     store,
 )
@@ -215,7 +217,7 @@ def chain_item(kind: Any, alg: Any, tables: Any, texts: Any, item: int, scratch:
     first = max(0, length - m_j - levels + 1)
     span = Span(v, j, m_v, m_j, length, first, last)
     sum_chain(kind.rows, kind, alg, tables, span, plain, scratch, out, item)
-    out.bound[item] = bound_of(levels, tables, span, scratch.masks, pairs)
+    out.bound[item] = bound_of(levels, tables, span, plain, scratch.masks, pairs)
 
 
 @shared
@@ -497,34 +499,58 @@ def fill_starts(lanes: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> A
 def sum_matches(lanes: Any, alg: Any, tables: Any, span: Any, f: int, scratch: Any) -> Any:
     """Sums over all matches of a D gene, by lanes, with what stands before and after them.
 
-    A lane holds the matches on one diagonal that end with base s of the gene: at position x + s, behind
-    which a J may come from `first` on.
+    Base by base of the gene, a lane holds the matches that end with it at the position of that lane, behind
+    which a J may come from `first` on. Two groups of positions in turn, since each base waits for the one
+    before; what goes on from the groups before them stands in `values`.
     """
+    lines = scratch.lines
+    word = tables.words.word[f]
+    bits = 1 << (tables.words.first[f] + tables.joined_left[f])
     length = tables.joined_length[f]
     extended = tables.region_right[f] - tables.region_left[f] - 1
+    # Behind the last position at which a D may begin, only later bases are still met.
+    begun = span.last + tables.palindrome_row.shape[1] - 1
     total = splat(lanes, alg.zero)
-    for x in range(1 - length, span.last + tables.palindrome_row.shape[1], lanes.width):
-        s = max(0, 1 - lanes.width - x)
-        most = min(length, span.length - x)
-        value = splat(lanes, alg.zero)
-        while s < min(most, span.first - x - lanes.width):
-            value = read_base(lanes, alg, tables, f, s, x, value, scratch)
-            s += 1
+    for s in range(length + 1):
+        store(lanes, scratch.values, s, 0, splat(lanes, alg.zero))
+    for x in range(PADDING, PADDING + min(span.length, begun + length), 2 * lanes.width):
+        y = x + lanes.width
+        left_places, right_places = load(lanes, scratch.places, word, x), load(lanes, scratch.places, word, y)
+        s = max(0, x - PADDING - begun)
+        most = min(length, y - PADDING + lanes.width + length - span.first)
+        left = right = left_ends = right_ends = splat(lanes, alg.zero)
+        before = load(lanes, scratch.values, s, 0)
         while s < most:
-            value = read_base(lanes, alg, tables, f, s, x, value, scratch)
-            after = load(lanes, scratch.lines, _FOLLOWS + max(0, s - extended), PADDING + x + s + 1)
-            total = choice(alg, total, extend(alg, value, after))
+            right_longer = shift_in(right, last_lane(left))
+            left_longer = shift_in(left, last_lane(before))
+            before = load(lanes, scratch.values, s + 1, 0)
+            left = read_base(lanes, alg, lines, left_places, bits << s, s, x, left_longer)
+            right = read_base(lanes, alg, lines, right_places, bits << s, s, y, right_longer)
+            store(lanes, scratch.values, s + 1, 0, right)
+            if s <= extended:
+                left_ends = choice(alg, left_ends, left)
+                right_ends = choice(alg, right_ends, right)
+            else:
+                total = followed(lanes, alg, lines, s - extended, x, left, total)
+                total = followed(lanes, alg, lines, s - extended, y, right, total)
             s += 1
+        total = followed(lanes, alg, lines, 0, x, left_ends, total)
+        total = followed(lanes, alg, lines, 0, y, right_ends, total)
     return total
 
 
 @shared
-def read_base(lanes: Any, alg: Any, tables: Any, f: int, s: int, x: int, value: Any, scratch: Any) -> Any:
-    """Matches on diagonals from x on that reach base s of a D gene: longer ones, and one that begins."""
-    start = load(lanes, scratch.lines, _STARTS if s == 0 else _ENTERS, PADDING + x + s)
-    bit = 1 << (tables.words.first[f] + tables.joined_left[f] + s)
-    met = load(lanes, scratch.places, tables.words.word[f], PADDING + x + s) & splat(lanes, bit)
-    return select(equal(met, splat(lanes, 0)), splat(lanes, alg.zero), choice(alg, value, start))
+def read_base(lanes: Any, alg: Any, lines: Any, places: Any, bit: int, s: int, x: int, longer: Any) -> Any:
+    """Matches that base s of a D gene ends: longer ones, and one that begins."""
+    begun = load(lanes, lines, _STARTS if s == 0 else _ENTERS, x)
+    missed = equal(places & splat(lanes, bit), splat(lanes, 0))
+    return select(missed, splat(lanes, alg.zero), choice(alg, longer, begun))
+
+
+@shared
+def followed(lanes: Any, alg: Any, lines: Any, behind: int, x: int, value: Any, total: Any) -> Any:
+    """Add matches that end at the positions of a group, with what stands after them, to a total."""
+    return choice(alg, total, extend(alg, value, load(lanes, lines, _FOLLOWS + behind, x + 1)))
 
 
 @shared
@@ -547,7 +573,7 @@ sum_chain = by_type_of(
 
 
 @shared
-def bound_of(levels: int, tables: Any, span: Any, masks: Any, pairs: int) -> Any:
+def bound_of(levels: int, tables: Any, span: Any, plain: bool, masks: Any, pairs: int) -> Any:
     """A number that no count of this junction exceeds, final or on the way, from the numbers of matches.
 
     What insertions add is cut off far above any limit: all that matters there is that it is too large.
@@ -555,13 +581,15 @@ def bound_of(levels: int, tables: Any, span: Any, masks: Any, pairs: int) -> Any
     of_d = (span.length + 1.0) * tables.bound_d
     if pairs > 0:
         of_d = of_d * of_d
-    # No path inserts more bases than its insertions allow; none weighs more than one opposite a full mask.
-    largest = tables.bound_symbol[15] ** min(3.0 * levels, 400.0)
     weight = 1.0
-    for i in range(span.length):
-        if weight < largest:
-            weight = weight * tables.bound_symbol[masks[i]]
-    weight = min(weight, largest)
+    if not plain:
+        # No path inserts more bases than its insertions allow, none of which weighs more than one opposite a
+        # full mask.
+        largest = tables.bound_symbol[15] ** min(3.0 * levels, 400.0)
+        for i in range(span.length):
+            if weight < largest:
+                weight = weight * tables.bound_symbol[masks[i]]
+        weight = min(weight, largest)
     return (span.m_v + 1.0) * (span.m_j + 1.0) * tables.bound_ends * of_d * weight
 
 

@@ -118,6 +118,7 @@ def make_scratch(alg: Any, tables: ChainTables, longest: int) -> ChainScratch:
         behind=np.zeros((pairs, lead + models), dtype),
         symbols=np.zeros((2, padded(rows) + 3 * PADDING), np.int64),
         lines=np.zeros((LINES - 1 + tables.palindrome_row.shape[1], padded(rows) + 3 * PADDING), dtype),
+        values=np.zeros((int(tables.joined_length.max(initial=0)) + 1, PADDING), dtype),
         lead=lead,
     )
 
