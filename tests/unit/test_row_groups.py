@@ -206,6 +206,77 @@ def test_lists_as_differences_take_several_pages_and_other_programs_read_them(tm
     assert [list(row) for (row,) in duckdb.sql(f"select others from '{path}'").fetchall()] == want
 
 
+def with_numbers(wide: list[int | None], narrow: list[int | None], *, fast: bool = True) -> pa.RecordBatch:
+    schema = pa.schema(
+        [
+            pa.field("wide", pa.int64(), metadata=DIFFERENCES if fast else None),
+            pa.field("name", pa.string()),
+            pa.field("narrow", pa.int32(), metadata=DIFFERENCES if fast else None),
+        ]
+    )
+    return pa.record_batch([wide, ["a"] * len(wide), narrow], schema=schema)
+
+
+#: Of 31 bits without a sign, so that none are too far apart; and of those with one.
+NARROW = st.integers(0, 31).flatmap(lambda bits: st.integers(0, 2**bits - 1))
+WITH_SIGN = NARROW.map(lambda number: number - 2**31)
+
+
+@given(
+    st.sampled_from([NARROW, WITH_SIGN]).flatmap(
+        lambda kind: st.lists(st.tuples(WIDTHS | st.none(), kind | st.none()), min_size=1, max_size=30)
+    ),
+    st.integers(1, 100),
+    st.booleans(),
+)
+def test_numbers_as_differences_are_read_like_those_of_arrow(
+    rows: list[tuple[int | None, int | None]], times: int, checksums: bool
+) -> None:
+    wide, narrow = map(list, zip(*rows * times, strict=True))
+    batches = [with_numbers(wide, narrow), with_numbers(wide[:1], narrow[:1])]
+    content = encoded(batches, checksums=checksums)
+    plain = encoded([with_numbers(wide, narrow, fast=False)])
+    with (
+        pq.ParquetFile(io.BytesIO(content), page_checksum_verification=True) as file,
+        pq.ParquetFile(io.BytesIO(plain)) as arrow,
+    ):
+        found = file.read()
+        found.validate(full=True)
+        assert found.equals(pa.Table.from_batches(batches))
+        for k in (0, 2):
+            ours, theirs = (one.metadata.row_group(0).column(k) for one in (file, arrow))
+            names = ("path_in_schema", "num_values", "physical_type", "compression", "statistics")
+            assert all(getattr(ours, name) == getattr(theirs, name) for name in names)
+            assert ours.encodings == ("DELTA_BINARY_PACKED", "RLE")
+
+
+def test_numbers_as_differences_take_several_pages_and_other_programs_read_them(tmp_path: Path) -> None:
+    wide = [None if k % 977 == 0 else k * k * 1_000_003 for k in range(300_000)]
+    narrow = [None if k % 3 == 1 else k * k % 1_000_003 - 500_000 for k in range(300_000)]
+    batch, path = with_numbers(wide, narrow), tmp_path / "numbers.parquet"
+    with open_table(path, batch.schema, metadata={}) as table:
+        table.write(batch)
+    assert pa.Table.from_batches(ParquetInput(path).batches(1000)).equals(pa.Table.from_batches([batch]))
+    polars = pytest.importorskip("polars", reason="polars is not installed: pip install polars")
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
+    for name, want in (("wide", wide), ("narrow", narrow)):
+        assert polars.read_parquet(path)[name].to_list() == want
+        assert [one for (one,) in duckdb.sql(f"select {name} from '{path}'").fetchall()] == want
+
+
+def test_what_differences_cannot_hold_is_left_to_arrow() -> None:
+    for narrow, left in (([-1, 2**31 - 2], False), ([-1, 2**31 - 1], True), ([None, None], False)):
+        batch = with_numbers([1, None], narrow)
+        found = pq.ParquetFile(io.BytesIO(encoded([batch])))
+        assert found.read().equals(pa.Table.from_batches([batch]))
+        kind = found.metadata.row_group(0).column(2).encodings
+        assert ("DELTA_BINARY_PACKED" in kind) != left
+    # A column that has been made another one since it was read.
+    schema = with_numbers([1], [1]).schema.set(0, pa.field("wide", pa.string(), metadata=DIFFERENCES))
+    batch = pa.record_batch([["x"], ["a"], [1]], schema=schema)
+    assert pq.read_table(io.BytesIO(encoded([batch]))).equals(pa.Table.from_batches([batch]))
+
+
 def test_lists_that_are_null_are_left_to_arrow() -> None:
     batch = with_lists([1, 2, 3, None], 2)
     gone = pa.array([[1, 2], None], batch.schema.field(0).type)

@@ -1,9 +1,9 @@
 """Row groups of a Parquet file, each encoded by itself in whatever thread, and put together as one file.
 
 Arrow encodes a file in one thread, from front to back. Here every row group is first a file of its own, and
-the footer of the whole is made of theirs; the bytes are those that Arrow would have written, but for lists of
-`DIFFERENCES`, which take Arrow five times as long. Source: Apache Parquet, `parquet.thrift`, `Encodings.md`;
-Apache Thrift, compact protocol.
+the footer of the whole is made of theirs; the bytes are those that Arrow would have written, but for columns
+of `DIFFERENCES`, which take Arrow several times as long. Source: Apache Parquet, `parquet.thrift`,
+`Encodings.md`; Apache Thrift, compact protocol.
 
 A module of its own, because it is about bytes of pages and footers, not about tables.
 """
@@ -27,19 +27,20 @@ MAGIC: Final = b"PAR1"
 #: Length of the footer and magic number behind it.
 _TAIL_BYTES: Final = 8
 #: Types of Thrift's compact protocol; those of the second line are numbers of one to ten bytes.
-_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
-_NUMBERS: Final = (4, 5, 6)
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, LIST, SET, STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
+NUMBERS: Final = (4, 5, 6)
 #: Fields of FileMetaData, and their types.
-_ROWS, _GROUPS = (3, 6), (4, _LIST)
+_ROWS, _GROUPS = (3, 6), (4, LIST)
 #: Fields of RowGroup and of ColumnChunk that hold further ones, and those with places in the file, of
 #: RowGroup, ColumnChunk and ColumnMetaData.
 _COLUMNS, _METADATA = 1, 3
 _PLACES: Final = ((5,), (2, 4, 6), (9, 10, 11, 14))
-#: Metadata of a field whose lists, of one size and of int64, are written as differences, DELTA_BINARY_PACKED.
+#: Metadata of a field whose whole numbers, or lists of them, are written as differences, DELTA_BINARY_PACKED.
 DIFFERENCES: Final = {b"plait.encoding": b"differences"}
-#: Items of a page of such lists; and the level of zstd, with which some 3 of 10 bytes go in little time.
+#: Items of a page of these.
 _PAGE_ITEMS: Final = 1 << 17
-_LEVEL: Final = -7
+#: Levels of zstd by bits of a level of the page: of lists, some 3 of 10 bytes go in little time.
+_LEVELS: Final = (0, 1, -7)
 #: Differences of a block, in four parts, and the most bytes that it takes.
 _BLOCK, _BLOCK_BYTES = 128, 128 * 8 + 14
 
@@ -65,22 +66,22 @@ class EncodedRows(NamedTuple):
         groups = RowGroups(empty)
         return self._replace(file=b"".join([MAGIC, groups.add(self), groups.end()]))
 
-    def with_lists(self, lists: Mapping[int, tuple[str, pa.Array]]) -> EncodedRows:
+    def with_columns(self, columns: Mapping[int, tuple[str, pa.Array]]) -> EncodedRows:
         """The same rows without the file, with further columns at these places, as `DIFFERENCES`."""
         _, _, at = _list(self.footer, _value(self.footer, *_GROUPS))
         # A group begins with the list of its columns, behind which is how many bytes they have.
         _, count, at = _list(self.footer, at + 1)
         ends = [at]
         for _ in range(count):
-            ends.append(_end(self.footer, ends[-1], _STRUCT))
+            ends.append(end_of(self.footer, ends[-1], STRUCT))
         chunks = [self.footer[start:end] for start, end in pairwise(ends)]
-        plain, packed = _number(self.footer, ends[-1] + 1) // 2, self.pages.size
+        plain, packed = number_at(self.footer, ends[-1] + 1) // 2, self.pages.size
         pieces = [self.pages]
-        for place, (name, column) in lists.items():
+        for place, (name, column) in columns.items():
             pages, size = _pages(column)
-            sizes = len(column) * column.type.list_size, size, sum(map(len, pages))
-            chunks.insert(place, _chunk(name, (*sizes, len(MAGIC) + packed), column.flatten()))
-            plain, packed = plain + size, packed + sizes[2]
+            facts = len(_items(column)[0]), size, sum(map(len, pages)), len(MAGIC) + packed
+            chunks.insert(place, _chunk(name, *_items(column), facts))
+            plain, packed = plain + size, packed + facts[2]
             pieces += pages
         told = _numbers(b"\x16\x16\x26\x16", (plain, self.rows, len(MAGIC), packed))
         group = b"".join([b"\x19", _of_structs(len(chunks)), *chunks, told, b"\x14\0\0"])
@@ -92,42 +93,63 @@ def _numbers(kinds: bytes, numbers: Iterable[int]) -> bytes:
     return b"".join(bytes([kind]) + _varint(2 * number) for kind, number in zip(kinds, numbers, strict=True))
 
 
-def _chunk(name: str, facts: tuple[int, ...], items: pa.Array) -> bytes:
+def has_differences(column: pa.Array) -> bool:
+    """Whether a column can be written as `DIFFERENCES`: int32 has 32 bits for them, and no list is null."""
+    kind, (items, size) = column.type, _items(column)
+    if size:
+        return bool(kind.value_type == pa.int64() and not column.null_count)
+    if kind == pa.int32():
+        least, most = pc.min_max(items).as_py().values()
+        return bool(least is None or most - least < 1 << 31)
+    return bool(kind == pa.int64())
+
+
+def _items(column: pa.Array) -> tuple[pa.Array, int]:
+    """Numbers of a column, and how many of them are a list; 0 if there are no lists."""
+    listed = pa.types.is_fixed_size_list(column.type)
+    return (column.flatten(), column.type.list_size) if listed else (column, 0)
+
+
+def _chunk(name: str, items: pa.Array, size: int, facts: tuple[int, ...]) -> bytes:
     """What a group tells of a column of `DIFFERENCES`; facts are numbers: items, bytes, its place."""
-    words = [_varint(len(word)) + word for word in (name.encode(), b"list", b"element")]
-    path = b"\x26\0\x1c\x15\x04\x19\x25\x0a\x06\x19\x38" + b"".join(words) + b"\x15\x0c"
+    words, width = [name.encode(), *[b"list", b"element"][: 2 * size]], items.type.bit_width // 8
     told = _numbers(b"\x36", [items.null_count])
     if items.null_count < len(items):
-        least, most = pc.min_max(items).as_py().values()
-        told += b"\x28\x08" + most.to_bytes(8, "little", signed=True)
-        told += b"\x18\x08" + least.to_bytes(8, "little", signed=True) + b"\x11\x11"
-    return b"".join([path, _numbers(b"\x16\x16\x16\x26", facts), b"\x3c", told, b"\0\0\0"])
+        ends = (n.to_bytes(width, "little", signed=True) for n in pc.min_max(items).as_py().values())
+        least, most = (bytes([width]) + end for end in ends)
+        told += b"\x28" + most + b"\x18" + least + b"\x11\x11"
+    path = b"".join(_varint(len(word)) + word for word in words)
+    kinds = b"\x26\0\x1c\x15" + bytes([width // 2]) + b"\x19\x25\x0a\x06\x19"
+    told = _numbers(b"\x16\x16\x16\x26", facts) + b"\x3c" + told
+    return b"".join([kinds, bytes([len(words) << 4 | _BINARY]), path, b"\x15\x0c", told, b"\0\0\0"])
 
 
 def _pages(column: pa.Array) -> tuple[list[bytes], int]:
-    """Pages of lists that are not null themselves, in pieces; and their size without compression."""
-    size, codec = column.type.list_size, pa.Codec("zstd", compression_level=_LEVEL)
-    row = b"\x02\0" + (_varint(2 * size - 2) + b"\x01") * (size > 1)
-    steps, rows = np.empty(_BLOCK, np.int64), max(1, _PAGE_ITEMS // size)
-    pieces, plain = list[bytes](), 0
-    for first in range(0, len(column), rows):
-        items = column.slice(first, rows).flatten()
-        values, known, edges = items.drop_null().to_numpy(), [True], [0, len(items)]
+    """Pages of numbers, or of lists that are not null themselves; and their size without compression."""
+    most = max(1, _PAGE_ITEMS // max(_items(column)[1], 1))
+    steps, pieces, plain = np.empty(_BLOCK, np.int64), list[bytes](), 0
+    for first in range(0, len(column), most):
+        items, size = _items(column.slice(first, most))
+        values, count, bits = items.drop_null().cast(pa.int64()).to_numpy(), len(items), 2 if size else 1
+        # The first item of a list is 0, another one 1; of what is null the last bit is 0.
+        row = b"\x02\0" + _varint(2 * size - 2) + b"\x01" if size > 1 else b"\x02\0"
+        valid = _varint(2 * count) + bytes([2 * bits - 1])
         if items.null_count:
-            known = items.is_valid().to_numpy(zero_copy_only=False)
-            edges[1:1] = (np.flatnonzero(np.diff(known)) + 1).tolist()
-        # Levels, in runs: the first item of a row is 0, another one 1; what is null is 2, what is not is 3.
-        valid = b"".join(_varint(2 * (b - a)) + bytes([2 + known[a]]) for a, b in pairwise(edges))
-        levels = [len(runs).to_bytes(4, "little") + runs for runs in (row * (len(items) // size), valid)]
+            known, octets = items.is_valid().to_numpy(zero_copy_only=False), -(-count // 8)
+            both = np.stack([known, np.ones_like(known)][:bits], 1)
+            valid = np.packbits(both, bitorder="little").tobytes().ljust(octets * bits, b"\0")
+            valid = _varint(octets << 1 | 1) + valid
+        levels = [row * (count // size), valid] if size else [valid]
         begin = int(values[0]) if values.size else 0
-        levels += [b"\x80\x01\x04", _varint(values.size), _varint(2 * begin if begin >= 0 else ~(2 * begin))]
+        parts = [part for runs in levels for part in (len(runs).to_bytes(4, "little"), runs)]
+        parts += [b"\x80\x01\x04", _varint(values.size), _varint(2 * begin if begin >= 0 else ~(2 * begin))]
         packed = np.empty(_BLOCK_BYTES * (values.size // _BLOCK + 1), np.uint8)
-        body = b"".join([*levels, packed[: pack_differences(values, steps, packed)].data])
-        content = codec.compress(body, asbytes=True)
+        body = b"".join([*parts, packed[: pack_differences(values, steps, packed)].data])
+        content = pa.Codec("zstd", compression_level=_LEVELS[bits]).compress(body, asbytes=True)
         check = (zlib.crc32(content) ^ 1 << 31) - (1 << 31)
         header = b"\x15\0" + _numbers(b"\x15\x15", (len(body), len(content)))
         header += b"\x15" + _varint(check << 1 ^ check >> 31)
-        pieces += [header + b"\x1c" + _numbers(b"\x15\x15\x15\x15", (len(items), 5, 3, 3)) + b"\0\0", content]
+        pieces += [header + b"\x1c" + _numbers(b"\x15\x15\x15\x15", (count, 5, 3, 3)) + b"\0\0", content]
         plain += len(pieces[-2]) + len(body)
     return pieces, plain
 
@@ -195,7 +217,7 @@ class RowGroups:
         places: list[int] = []
         end = _walk(text, first, places, 0)
         # A place of 0 is none.
-        changed = [(at, _number(text, at) // 2 + self._moved << 1) for at in places if text[at]]
+        changed = [(at, number_at(text, at) // 2 + self._moved << 1) for at in places if text[at]]
         self._groups.append(_with(text, first, end, changed))
         self._moved += group.pages.size
         self._rows += group.rows
@@ -217,7 +239,7 @@ class RowGroups:
 
 def _of_structs(count: int) -> bytes:
     """What stands before so many structs."""
-    return bytes([count << 4 | _STRUCT]) if count < 15 else bytes([0xF0 | _STRUCT]) + _varint(count)
+    return bytes([count << 4 | STRUCT]) if count < 15 else bytes([0xF0 | STRUCT]) + _varint(count)
 
 
 def _with(text: bytes, start: int, end: int, changed: list[tuple[int, int]]) -> bytes:
@@ -236,7 +258,7 @@ def _walk(text: bytes, at: int, places: list[int], level: int) -> int:
     """
     number = 0
     while text[at]:
-        number, kind, at = _field(text, at, number)
+        number, kind, at = field_at(text, at, number)
         if number in _PLACES[level]:
             places.append(at)
         if (level, number) == (0, _COLUMNS):
@@ -246,7 +268,7 @@ def _walk(text: bytes, at: int, places: list[int], level: int) -> int:
         elif (level, number) == (1, _METADATA):
             at = _walk(text, at, places, 2)
         else:
-            at = _end(text, at, kind)
+            at = end_of(text, at, kind)
     return at + 1
 
 
@@ -254,38 +276,38 @@ def _value(text: bytes, wanted: int, kind: int) -> int:
     """Where the value of a field stands, in the struct that the text is; ValueError if it is not there."""
     at = number = 0
     while text[at]:
-        number, found, at = _field(text, at, number)
+        number, found, at = field_at(text, at, number)
         if number == wanted and found == kind:
             return at
-        at = _end(text, at, found)
+        at = end_of(text, at, found)
     raise ValueError(f"a footer without field {wanted}")
 
 
-def _field(text: bytes, at: int, number: int) -> tuple[int, int, int]:
+def field_at(text: bytes, at: int, number: int) -> tuple[int, int, int]:
     """Number and type of a field behind another one, and where its value is."""
     head = text[at]
     if head > 15:
         return number + (head >> 4), head & 15, at + 1
-    encoded = _number(text, at + 1)
+    encoded = number_at(text, at + 1)
     return encoded >> 1 ^ -(encoded & 1), head, _past(text, at + 1)
 
 
-def _end(text: bytes, at: int, kind: int) -> int:
+def end_of(text: bytes, at: int, kind: int) -> int:
     """Where a value ends. In one loop, because footers of many columns have thousands of them."""
     depth = 0
     while True:
-        if kind in _NUMBERS:
+        if kind in NUMBERS:
             while text[at] > 127:
                 at += 1
             at += 1
         elif kind == _BINARY:
-            at = _past(text, at) + _number(text, at)
-        elif kind == _STRUCT:
+            at = _past(text, at) + number_at(text, at)
+        elif kind == STRUCT:
             depth += 1
-        elif kind in (_LIST, _SET):
+        elif kind in (LIST, SET):
             inner, count, at = _list(text, at)
             for _ in range(count):
-                at = at + 1 if inner in (_TRUE, _FALSE) else _end(text, at, inner)
+                at = at + 1 if inner in (_TRUE, _FALSE) else end_of(text, at, inner)
         elif kind in (_BYTE, _DOUBLE):
             at += 1 if kind == _BYTE else 8
         elif kind not in (_TRUE, _FALSE):
@@ -303,7 +325,7 @@ def _list(text: bytes, at: int) -> tuple[int, int, int]:
     """Type and number of the items of a list, and where the first one is."""
     count, kind = text[at] >> 4, text[at] & 15
     at += 1
-    return (kind, count, at) if count < 15 else (kind, _number(text, at), _past(text, at))
+    return (kind, count, at) if count < 15 else (kind, number_at(text, at), _past(text, at))
 
 
 def _past(text: bytes, at: int) -> int:
@@ -313,7 +335,7 @@ def _past(text: bytes, at: int) -> int:
     return at + 1
 
 
-def _number(text: bytes, at: int) -> int:
+def number_at(text: bytes, at: int) -> int:
     """The number that stands there, as it is stored: twice what it means."""
     number = shift = 0
     while text[at] > 127:

@@ -22,7 +22,7 @@ from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.atomic import AtomicFile, TextOutput, bad_output, check_not_input, encoder, output_errors
 from plait.formats.layouts import is_text
 from plait.formats.places import address_of
-from plait.formats.row_groups import DIFFERENCES, MAGIC, EncodedRows, RowGroups
+from plait.formats.row_groups import DIFFERENCES, MAGIC, EncodedRows, RowGroups, has_differences
 from plait.types import WholeOrNot
 
 _PIECE_BYTES = 8 << 20
@@ -326,7 +326,7 @@ class ParquetRows:
 
     def __init__(self, sink: Any, schema: pa.Schema, *, checksums: bool = False) -> None:
         self._sink, self._schema, self._checksums = sink, schema, checksums
-        self._lists = {k: one.name for k, one in enumerate(schema) if one.metadata == DIFFERENCES}
+        self._fast = {k: one.name for k, one in enumerate(schema) if one.metadata == DIFFERENCES}
         self.empty = self.encoded(None)
         self._groups = RowGroups(self.empty)
         sink.write(MAGIC)
@@ -335,13 +335,12 @@ class ParquetRows:
         """Rows as a file of their own; Unsupported if Parquet cannot hold them."""
         import pyarrow.parquet as arrow_parquet
 
-        sink, schema, rows, lists = pa.BufferOutputStream(), self._schema, 0, {}
+        sink, schema, rows, fast = pa.BufferOutputStream(), self._schema, 0, {}
         if batch is not None:
             rows = batch.num_rows
-            # Lists that are null themselves are left to Arrow.
-            lists = {k: (n, batch[n]) for k, n in self._lists.items() if not batch[n].null_count}
-            if lists:
-                batch = batch.drop_columns([name for name, _ in lists.values()])
+            fast = {k: (n, batch[n]) for k, n in self._fast.items() if has_differences(batch[n])}
+            if fast:
+                batch = batch.drop_columns([name for name, _ in fast.values()])
                 schema = batch.schema
         writer = arrow_parquet.ParquetWriter(
             sink,
@@ -361,7 +360,7 @@ class ParquetRows:
             ) from error
         writer.close()
         found = EncodedRows.of(sink.getvalue(), rows)
-        return found.with_lists(lists) if lists else found
+        return found.with_columns(fast) if fast else found
 
     def write(self, rows: pa.RecordBatch | EncodedRows) -> None:
         """Append rows."""

@@ -280,20 +280,22 @@ class ResultColumns:
         self._number = _COUNT_TYPE[overflow]
         self._lists = _lists_of(model, chain)
         self.axes = {f"path_count_{name}": _axes(germline, model, kind) for name, kind in self._lists.items()}
-        fields = [pa.field("status", pa.string()), pa.field("path_count", self._number)]
-        fields.append(pa.field("path_count_no_d", self._number))
+        fast = DIFFERENCES if self._number == pa.int64() else None
+        fields = [pa.field("status", pa.string()), pa.field("path_count", self._number, metadata=fast)]
+        fields.append(pa.field("path_count_no_d", self._number, metadata=fast))
         for name, axes in self.axes.items():
             items = int(np.prod([len(values) for _, values in axes]))
-            fields.append(pa.field(name, pa.list_(pa.field("item", self._number), items)))
+            # Others repeat themselves, and take less room as Arrow writes them.
+            own = fast if name == "path_count_by_d" else None
+            fields.append(pa.field(name, pa.list_(pa.field("item", self._number), items), metadata=own))
         self._chain = chain
         if chain != "vj":
             fields.append(pa.field("d_match_call", pa.string()))
-        fields += [pa.field(name, pa.int32()) for name in region_names(chain)]
+        fields += [pa.field(name, pa.int32(), metadata=DIFFERENCES) for name in region_names(chain)]
         self.schema = self.offered = pa.schema(fields)
         if model.is_sweep:
             pis, nus = model.axes
             kind = pa.list_(pa.field("item", self._number), len(pis) * len(nus))
-            fast = DIFFERENCES if self._number == pa.int64() else None
             self.offered = self.schema.append(pa.field(SWEEP_TOTALS, kind, metadata=fast))
 
     def only(self, names: Collection[str]) -> ResultColumns:

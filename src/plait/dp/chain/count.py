@@ -128,12 +128,8 @@ def find_regions(tables: Any, j: int, length: int, scratch: Any, regions: Any, i
     counted at an end is that of the occurrence with the fewest extended bases there.
     """
     words = tables.words
-    regions[item, 2] = 0
-    regions[item, 3] = -1
-    regions[item, 4] = -1
-    regions[item, 5] = 0
-    regions[item, 6] = 0
-    regions[item, 7] = 0
+    for column in range(2, 8):
+        regions[item, column] = -1 if column == 3 or column == 4 else 0
     for w in range(words.places.shape[0]):
         allowed = words.allowed_starts[j, w]
         read = scratch.depth[w]
@@ -200,15 +196,12 @@ def chain_item(kind: Any, alg: Any, tables: Any, texts: Any, item: int, scratch:
     v = texts.v[item]
     j = texts.j[item]
     length, plain = load_text(alg, tables, texts, item, scratch)
-    most = min(length, tables.v_length[v])
-    m_v = matched(tables.v_bases, v, most, scratch.masks, 0, 1)
-    most = min(length, tables.j_length[j])
-    m_j = matched(tables.j_bases, j, most, scratch.masks, length - 1, -1)
+    m_v = matched(tables.v_bases, v, min(length, tables.v_length[v]), scratch.masks, 0, 1)
+    m_j = matched(tables.j_bases, j, min(length, tables.j_length[j]), scratch.masks, length - 1, -1)
     pairs = out.pair.shape[1]
     find_places(tables.words, length, scratch)
-    if out.regions.shape[1] > 0 or visits_matches(kind.rows):
-        find_occurrences(kind.lanes, tables.words, j, pairs, length, scratch)
     if out.regions.shape[1] > 0:
+        find_occurrences(kind.lanes, tables.words, j, pairs, length, scratch)
         out.regions[item, 0] = m_v
         out.regions[item, 1] = m_j
         find_regions(tables, j, length, scratch, out.regions, item)
@@ -226,6 +219,8 @@ def sum_over_matches(
 ) -> None:
     """`sum_chain` match by match of the D genes, all models or numbers of insertions of each in lanes."""
     palindrome = tables.palindrome_row.shape[1] - 1
+    if out.regions.shape[1] == 0:
+        find_occurrences(kind.lanes, tables.words, span.j, out.pair.shape[1], span.length, scratch)
     if palindrome > 0:
         mirror_arms(tables.mirror, scratch.masks, span.length, palindrome, scratch.arms)
     after = fill_ends(kind.rows, kind, alg, tables, span, plain, scratch)
@@ -503,20 +498,19 @@ def sum_matches(lanes: Any, alg: Any, tables: Any, span: Any, f: int, scratch: A
     which a J may come from `first` on. Two groups of positions in turn, since each base waits for the one
     before; what goes on from the groups before them stands in `values`.
     """
-    lines = scratch.lines
     word = tables.words.word[f]
     bits = 1 << (tables.words.first[f] + tables.joined_left[f])
     length = tables.joined_length[f]
     extended = tables.region_right[f] - tables.region_left[f] - 1
-    # Behind the last position at which a D may begin, only later bases are still met.
-    begun = span.last + tables.palindrome_row.shape[1] - 1
+    # Behind the last position at which a D may begin, later bases alone are still met.
+    latest = span.last + tables.palindrome_row.shape[1] - 1
     total = splat(lanes, alg.zero)
     for s in range(length + 1):
         store(lanes, scratch.values, s, 0, splat(lanes, alg.zero))
-    for x in range(PADDING, PADDING + min(span.length, begun + length), 2 * lanes.width):
+    for x in range(PADDING, PADDING + min(span.length, latest + length), 2 * lanes.width):
         y = x + lanes.width
         left_places, right_places = load(lanes, scratch.places, word, x), load(lanes, scratch.places, word, y)
-        s = max(0, x - PADDING - begun)
+        s = max(0, x - PADDING - latest)
         most = min(length, y - PADDING + lanes.width + length - span.first)
         left = right = left_ends = right_ends = splat(lanes, alg.zero)
         before = load(lanes, scratch.values, s, 0)
@@ -524,18 +518,18 @@ def sum_matches(lanes: Any, alg: Any, tables: Any, span: Any, f: int, scratch: A
             right_longer = shift_in(right, last_lane(left))
             left_longer = shift_in(left, last_lane(before))
             before = load(lanes, scratch.values, s + 1, 0)
-            left = read_base(lanes, alg, lines, left_places, bits << s, s, x, left_longer)
-            right = read_base(lanes, alg, lines, right_places, bits << s, s, y, right_longer)
+            left = read_base(lanes, alg, scratch.lines, left_places, bits << s, s, x, left_longer)
+            right = read_base(lanes, alg, scratch.lines, right_places, bits << s, s, y, right_longer)
             store(lanes, scratch.values, s + 1, 0, right)
             if s <= extended:
                 left_ends = choice(alg, left_ends, left)
                 right_ends = choice(alg, right_ends, right)
             else:
-                total = followed(lanes, alg, lines, s - extended, x, left, total)
-                total = followed(lanes, alg, lines, s - extended, y, right, total)
+                total = followed(lanes, alg, scratch.lines, s - extended, x, left, total)
+                total = followed(lanes, alg, scratch.lines, s - extended, y, right, total)
             s += 1
-        total = followed(lanes, alg, lines, 0, x, left_ends, total)
-        total = followed(lanes, alg, lines, 0, y, right_ends, total)
+        total = followed(lanes, alg, scratch.lines, 0, x, left_ends, total)
+        total = followed(lanes, alg, scratch.lines, 0, y, right_ends, total)
     return total
 
 
@@ -552,19 +546,6 @@ def followed(lanes: Any, alg: Any, lines: Any, behind: int, x: int, value: Any, 
     """Add matches that end at the positions of a group, with what stands after them, to a total."""
     return choice(alg, total, extend(alg, value, load(lanes, lines, _FOLLOWS + behind, x + 1)))
 
-
-@shared
-def _yes(rows: Any) -> bool:
-    return True
-
-
-@shared
-def _no(rows: Any) -> bool:
-    return False
-
-
-#: Whether `sum_chain` needs the occurrences of D genes.
-visits_matches = by_type_of({PerModel: _yes, PerInsertions: _yes, PerDiagonal: _no})
 
 #: All counts of a junction, written to row `item` of the output.
 sum_chain = by_type_of(
