@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.parquet import ParquetInput
-from plait.formats.row_groups import DIFFERENCES, MAGIC, EncodedRows, RowGroups
+from plait.formats.row_groups import DIFFERENCES, MAGIC, PACKED, EncodedRows, RowGroups
 from plait.formats.tables import ParquetRows, open_table
 
 SCHEMA = pa.schema(
@@ -206,77 +206,6 @@ def test_lists_as_differences_take_several_pages_and_other_programs_read_them(tm
     assert [list(row) for (row,) in duckdb.sql(f"select others from '{path}'").fetchall()] == want
 
 
-def with_numbers(wide: list[int | None], narrow: list[int | None], *, fast: bool = True) -> pa.RecordBatch:
-    schema = pa.schema(
-        [
-            pa.field("wide", pa.int64(), metadata=DIFFERENCES if fast else None),
-            pa.field("name", pa.string()),
-            pa.field("narrow", pa.int32(), metadata=DIFFERENCES if fast else None),
-        ]
-    )
-    return pa.record_batch([wide, ["a"] * len(wide), narrow], schema=schema)
-
-
-#: Of 31 bits without a sign, so that none are too far apart; and of those with one.
-NARROW = st.integers(0, 31).flatmap(lambda bits: st.integers(0, 2**bits - 1))
-WITH_SIGN = NARROW.map(lambda number: number - 2**31)
-
-
-@given(
-    st.sampled_from([NARROW, WITH_SIGN]).flatmap(
-        lambda kind: st.lists(st.tuples(WIDTHS | st.none(), kind | st.none()), min_size=1, max_size=30)
-    ),
-    st.integers(1, 100),
-    st.booleans(),
-)
-def test_numbers_as_differences_are_read_like_those_of_arrow(
-    rows: list[tuple[int | None, int | None]], times: int, checksums: bool
-) -> None:
-    wide, narrow = map(list, zip(*rows * times, strict=True))
-    batches = [with_numbers(wide, narrow), with_numbers(wide[:1], narrow[:1])]
-    content = encoded(batches, checksums=checksums)
-    plain = encoded([with_numbers(wide, narrow, fast=False)])
-    with (
-        pq.ParquetFile(io.BytesIO(content), page_checksum_verification=True) as file,
-        pq.ParquetFile(io.BytesIO(plain)) as arrow,
-    ):
-        found = file.read()
-        found.validate(full=True)
-        assert found.equals(pa.Table.from_batches(batches))
-        for k in (0, 2):
-            ours, theirs = (one.metadata.row_group(0).column(k) for one in (file, arrow))
-            names = ("path_in_schema", "num_values", "physical_type", "compression", "statistics")
-            assert all(getattr(ours, name) == getattr(theirs, name) for name in names)
-            assert ours.encodings == ("DELTA_BINARY_PACKED", "RLE")
-
-
-def test_numbers_as_differences_take_several_pages_and_other_programs_read_them(tmp_path: Path) -> None:
-    wide = [None if k % 977 == 0 else k * k * 1_000_003 for k in range(300_000)]
-    narrow = [None if k % 3 == 1 else k * k % 1_000_003 - 500_000 for k in range(300_000)]
-    batch, path = with_numbers(wide, narrow), tmp_path / "numbers.parquet"
-    with open_table(path, batch.schema, metadata={}) as table:
-        table.write(batch)
-    assert pa.Table.from_batches(ParquetInput(path).batches(1000)).equals(pa.Table.from_batches([batch]))
-    polars = pytest.importorskip("polars", reason="polars is not installed: pip install polars")
-    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
-    for name, want in (("wide", wide), ("narrow", narrow)):
-        assert polars.read_parquet(path)[name].to_list() == want
-        assert [one for (one,) in duckdb.sql(f"select {name} from '{path}'").fetchall()] == want
-
-
-def test_what_differences_cannot_hold_is_left_to_arrow() -> None:
-    for narrow, left in (([-1, 2**31 - 2], False), ([-1, 2**31 - 1], True), ([None, None], False)):
-        batch = with_numbers([1, None], narrow)
-        found = pq.ParquetFile(io.BytesIO(encoded([batch])))
-        assert found.read().equals(pa.Table.from_batches([batch]))
-        kind = found.metadata.row_group(0).column(2).encodings
-        assert ("DELTA_BINARY_PACKED" in kind) != left
-    # A column that has been made another one since it was read.
-    schema = with_numbers([1], [1]).schema.set(0, pa.field("wide", pa.string(), metadata=DIFFERENCES))
-    batch = pa.record_batch([["x"], ["a"], [1]], schema=schema)
-    assert pq.read_table(io.BytesIO(encoded([batch]))).equals(pa.Table.from_batches([batch]))
-
-
 def test_lists_that_are_null_are_left_to_arrow() -> None:
     batch = with_lists([1, 2, 3, None], 2)
     gone = pa.array([[1, 2], None], batch.schema.field(0).type)
@@ -294,3 +223,34 @@ def test_damage_to_lists_as_differences_is_found(tmp_path: Path) -> None:
     (tmp_path / "damaged.parquet").write_bytes(content)
     with pytest.raises(FormatError, match="checksum"):
         list(ParquetInput(tmp_path / "damaged.parquet").batches(100))
+
+
+def test_packed_numbers_have_no_dictionary_and_other_programs_read_them(tmp_path: Path) -> None:
+    rows = 3000
+    columns = {
+        "n": pa.array([None if k % 7 == 0 else k * k * (-1) ** k for k in range(rows)], pa.int64()),
+        "n.list": pa.array([str(k % 9) for k in range(rows)]),
+        "few": pa.array([k % 5 for k in range(rows)], pa.int32()),
+        "lists": pa.array([[k, None, 3 * k] for k in range(rows)], pa.list_(pa.int64(), 3)),
+        # Marked as well, for example because another program has changed the type.
+        "text": pa.array([str(k % 9) for k in range(rows)]),
+        "parts": pa.array([{"few": k % 3, "texts": ["a", str(k % 4)]} for k in range(rows)]),
+    }
+    marked = ("n", "few", "lists", "text")
+    fields = [pa.field(k, c.type, metadata=PACKED if k in marked else None) for k, c in columns.items()]
+    batch, path = pa.record_batch([*columns.values()], schema=pa.schema(fields)), tmp_path / "packed.parquet"
+    with open_table(path, batch.schema, metadata={}) as table:
+        table.write(batch)
+        table.write(batch.slice(1, 5))
+    with pq.ParquetFile(path) as file:
+        assert file.read().equals(pa.Table.from_batches([batch, batch.slice(1, 5)]))
+        group = file.metadata.row_group(0)
+        own = {group.column(k).path_in_schema: group.column(k).encodings for k in range(group.num_columns)}
+    packed = {name for name, kinds in own.items() if "DELTA_BINARY_PACKED" in kinds}
+    assert packed == {"n", "few", "lists.list.element"}
+    assert packed == {name for name, kinds in own.items() if "RLE_DICTIONARY" not in kinds}
+    polars = pytest.importorskip("polars", reason="polars is not installed: pip install polars")
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
+    want = [*columns["n"].to_pylist(), *columns["n"].to_pylist()[1:6]]
+    assert polars.read_parquet(path)["n"].to_list() == want
+    assert [n for (n,) in duckdb.sql(f"select n from '{path}'").fetchall()] == want

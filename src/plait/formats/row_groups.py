@@ -1,9 +1,9 @@
 """Row groups of a Parquet file, each encoded by itself in whatever thread, and put together as one file.
 
 Arrow encodes a file in one thread, from front to back. Here every row group is first a file of its own, and
-the footer of the whole is made of theirs; the bytes are those that Arrow would have written, but for columns
-of `DIFFERENCES`, which take Arrow several times as long. Source: Apache Parquet, `parquet.thrift`,
-`Encodings.md`; Apache Thrift, compact protocol.
+the footer of the whole is made of theirs; the bytes are those that Arrow would have written, but for lists of
+`DIFFERENCES`, which take Arrow five times as long. Source: Apache Parquet, `parquet.thrift`, `Encodings.md`;
+Apache Thrift, compact protocol.
 
 A module of its own, because it is about bytes of pages and footers, not about tables.
 """
@@ -35,12 +35,13 @@ _ROWS, _GROUPS = (3, 6), (4, LIST)
 #: RowGroup, ColumnChunk and ColumnMetaData.
 _COLUMNS, _METADATA = 1, 3
 _PLACES: Final = ((5,), (2, 4, 6), (9, 10, 11, 14))
-#: Metadata of a field whose whole numbers, or lists of them, are written as differences, DELTA_BINARY_PACKED.
+#: Metadata of a field whose lists, of one size and of int64, are written as differences, DELTA_BINARY_PACKED.
 DIFFERENCES: Final = {b"plait.encoding": b"differences"}
-#: Items of a page of these.
+#: Metadata of a field of whole numbers, or of lists of them, that Arrow is to write so, not as a dictionary.
+PACKED: Final = {b"plait.encoding": b"packed"}
+#: Items of a page of such lists; and the level of zstd, with which some 3 of 10 bytes go in little time.
 _PAGE_ITEMS: Final = 1 << 17
-#: Levels of zstd by bits of a level of the page: of lists, some 3 of 10 bytes go in little time.
-_LEVELS: Final = (0, 1, -7)
+_LEVEL: Final = -7
 #: Differences of a block, in four parts, and the most bytes that it takes.
 _BLOCK, _BLOCK_BYTES = 128, 128 * 8 + 14
 
@@ -66,7 +67,7 @@ class EncodedRows(NamedTuple):
         groups = RowGroups(empty)
         return self._replace(file=b"".join([MAGIC, groups.add(self), groups.end()]))
 
-    def with_columns(self, columns: Mapping[int, tuple[str, pa.Array]]) -> EncodedRows:
+    def with_lists(self, lists: Mapping[int, tuple[str, pa.Array]]) -> EncodedRows:
         """The same rows without the file, with further columns at these places, as `DIFFERENCES`."""
         _, _, at = _list(self.footer, _value(self.footer, *_GROUPS))
         # A group begins with the list of its columns, behind which is how many bytes they have.
@@ -77,11 +78,11 @@ class EncodedRows(NamedTuple):
         chunks = [self.footer[start:end] for start, end in pairwise(ends)]
         plain, packed = number_at(self.footer, ends[-1] + 1) // 2, self.pages.size
         pieces = [self.pages]
-        for place, (name, column) in columns.items():
+        for place, (name, column) in lists.items():
             pages, size = _pages(column)
-            facts = len(_items(column)[0]), size, sum(map(len, pages)), len(MAGIC) + packed
-            chunks.insert(place, _chunk(name, *_items(column), facts))
-            plain, packed = plain + size, packed + facts[2]
+            sizes = len(column) * column.type.list_size, size, sum(map(len, pages))
+            chunks.insert(place, _chunk(name, (*sizes, len(MAGIC) + packed), column.flatten()))
+            plain, packed = plain + size, packed + sizes[2]
             pieces += pages
         told = _numbers(b"\x16\x16\x26\x16", (plain, self.rows, len(MAGIC), packed))
         group = b"".join([b"\x19", _of_structs(len(chunks)), *chunks, told, b"\x14\0\0"])
@@ -93,63 +94,42 @@ def _numbers(kinds: bytes, numbers: Iterable[int]) -> bytes:
     return b"".join(bytes([kind]) + _varint(2 * number) for kind, number in zip(kinds, numbers, strict=True))
 
 
-def has_differences(column: pa.Array) -> bool:
-    """Whether a column can be written as `DIFFERENCES`: int32 has 32 bits for them, and no list is null."""
-    kind, (items, size) = column.type, _items(column)
-    if size:
-        return bool(kind.value_type == pa.int64() and not column.null_count)
-    if kind == pa.int32():
-        least, most = pc.min_max(items).as_py().values()
-        return bool(least is None or most - least < 1 << 31)
-    return bool(kind == pa.int64())
-
-
-def _items(column: pa.Array) -> tuple[pa.Array, int]:
-    """Numbers of a column, and how many of them are a list; 0 if there are no lists."""
-    listed = pa.types.is_fixed_size_list(column.type)
-    return (column.flatten(), column.type.list_size) if listed else (column, 0)
-
-
-def _chunk(name: str, items: pa.Array, size: int, facts: tuple[int, ...]) -> bytes:
+def _chunk(name: str, facts: tuple[int, ...], items: pa.Array) -> bytes:
     """What a group tells of a column of `DIFFERENCES`; facts are numbers: items, bytes, its place."""
-    words, width = [name.encode(), *[b"list", b"element"][: 2 * size]], items.type.bit_width // 8
+    words = [_varint(len(word)) + word for word in (name.encode(), b"list", b"element")]
+    path = b"\x26\0\x1c\x15\x04\x19\x25\x0a\x06\x19\x38" + b"".join(words) + b"\x15\x0c"
     told = _numbers(b"\x36", [items.null_count])
     if items.null_count < len(items):
-        ends = (n.to_bytes(width, "little", signed=True) for n in pc.min_max(items).as_py().values())
-        least, most = (bytes([width]) + end for end in ends)
-        told += b"\x28" + most + b"\x18" + least + b"\x11\x11"
-    path = b"".join(_varint(len(word)) + word for word in words)
-    kinds = b"\x26\0\x1c\x15" + bytes([width // 2]) + b"\x19\x25\x0a\x06\x19"
-    told = _numbers(b"\x16\x16\x16\x26", facts) + b"\x3c" + told
-    return b"".join([kinds, bytes([len(words) << 4 | _BINARY]), path, b"\x15\x0c", told, b"\0\0\0"])
+        least, most = pc.min_max(items).as_py().values()
+        told += b"\x28\x08" + most.to_bytes(8, "little", signed=True)
+        told += b"\x18\x08" + least.to_bytes(8, "little", signed=True) + b"\x11\x11"
+    return b"".join([path, _numbers(b"\x16\x16\x16\x26", facts), b"\x3c", told, b"\0\0\0"])
 
 
 def _pages(column: pa.Array) -> tuple[list[bytes], int]:
-    """Pages of numbers, or of lists that are not null themselves; and their size without compression."""
-    most = max(1, _PAGE_ITEMS // max(_items(column)[1], 1))
-    steps, pieces, plain = np.empty(_BLOCK, np.int64), list[bytes](), 0
-    for first in range(0, len(column), most):
-        items, size = _items(column.slice(first, most))
-        values, count, bits = items.drop_null().cast(pa.int64()).to_numpy(), len(items), 2 if size else 1
-        # The first item of a list is 0, another one 1; of what is null the last bit is 0.
-        row = b"\x02\0" + _varint(2 * size - 2) + b"\x01" if size > 1 else b"\x02\0"
-        valid = _varint(2 * count) + bytes([2 * bits - 1])
+    """Pages of lists that are not null themselves, in pieces; and their size without compression."""
+    size, codec = column.type.list_size, pa.Codec("zstd", compression_level=_LEVEL)
+    row = b"\x02\0" + (_varint(2 * size - 2) + b"\x01") * (size > 1)
+    steps, rows = np.empty(_BLOCK, np.int64), max(1, _PAGE_ITEMS // size)
+    pieces, plain = list[bytes](), 0
+    for first in range(0, len(column), rows):
+        items = column.slice(first, rows).flatten()
+        values, known, edges = items.drop_null().to_numpy(), [True], [0, len(items)]
         if items.null_count:
-            known, octets = items.is_valid().to_numpy(zero_copy_only=False), -(-count // 8)
-            both = np.stack([known, np.ones_like(known)][:bits], 1)
-            valid = np.packbits(both, bitorder="little").tobytes().ljust(octets * bits, b"\0")
-            valid = _varint(octets << 1 | 1) + valid
-        levels = [row * (count // size), valid] if size else [valid]
+            known = items.is_valid().to_numpy(zero_copy_only=False)
+            edges[1:1] = (np.flatnonzero(np.diff(known)) + 1).tolist()
+        # Levels, in runs: the first item of a row is 0, another one 1; what is null is 2, what is not is 3.
+        valid = b"".join(_varint(2 * (b - a)) + bytes([2 + known[a]]) for a, b in pairwise(edges))
+        levels = [len(runs).to_bytes(4, "little") + runs for runs in (row * (len(items) // size), valid)]
         begin = int(values[0]) if values.size else 0
-        parts = [part for runs in levels for part in (len(runs).to_bytes(4, "little"), runs)]
-        parts += [b"\x80\x01\x04", _varint(values.size), _varint(2 * begin if begin >= 0 else ~(2 * begin))]
+        levels += [b"\x80\x01\x04", _varint(values.size), _varint(2 * begin if begin >= 0 else ~(2 * begin))]
         packed = np.empty(_BLOCK_BYTES * (values.size // _BLOCK + 1), np.uint8)
-        body = b"".join([*parts, packed[: pack_differences(values, steps, packed)].data])
-        content = pa.Codec("zstd", compression_level=_LEVELS[bits]).compress(body, asbytes=True)
+        body = b"".join([*levels, packed[: pack_differences(values, steps, packed)].data])
+        content = codec.compress(body, asbytes=True)
         check = (zlib.crc32(content) ^ 1 << 31) - (1 << 31)
         header = b"\x15\0" + _numbers(b"\x15\x15", (len(body), len(content)))
         header += b"\x15" + _varint(check << 1 ^ check >> 31)
-        pieces += [header + b"\x1c" + _numbers(b"\x15\x15\x15\x15", (count, 5, 3, 3)) + b"\0\0", content]
+        pieces += [header + b"\x1c" + _numbers(b"\x15\x15\x15\x15", (len(items), 5, 3, 3)) + b"\0\0", content]
         plain += len(pieces[-2]) + len(body)
     return pieces, plain
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -22,7 +22,7 @@ from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.atomic import AtomicFile, TextOutput, bad_output, check_not_input, encoder, output_errors
 from plait.formats.layouts import is_text
 from plait.formats.places import address_of
-from plait.formats.row_groups import DIFFERENCES, MAGIC, EncodedRows, RowGroups, has_differences
+from plait.formats.row_groups import DIFFERENCES, MAGIC, PACKED, EncodedRows, RowGroups
 from plait.types import WholeOrNot
 
 _PIECE_BYTES = 8 << 20
@@ -326,8 +326,12 @@ class ParquetRows:
 
     def __init__(self, sink: Any, schema: pa.Schema, *, checksums: bool = False) -> None:
         self._sink, self._schema, self._checksums = sink, schema, checksums
-        self._fast = {k: one.name for k, one in enumerate(schema) if one.metadata == DIFFERENCES}
+        self._lists = {k: one.name for k, one in enumerate(schema) if one.metadata == DIFFERENCES}
+        self._how: dict[str, Any] = {}
         self.empty = self.encoded(None)
+        packed = [one.name for one in schema if one.metadata == PACKED and _of_numbers(one.type)]
+        if packed:
+            self._how = _packed(self.empty.file, [*packed, *(f"{name}.list.element" for name in packed)])
         self._groups = RowGroups(self.empty)
         sink.write(MAGIC)
 
@@ -335,12 +339,13 @@ class ParquetRows:
         """Rows as a file of their own; Unsupported if Parquet cannot hold them."""
         import pyarrow.parquet as arrow_parquet
 
-        sink, schema, rows, fast = pa.BufferOutputStream(), self._schema, 0, {}
+        sink, schema, rows, lists = pa.BufferOutputStream(), self._schema, 0, {}
         if batch is not None:
             rows = batch.num_rows
-            fast = {k: (n, batch[n]) for k, n in self._fast.items() if has_differences(batch[n])}
-            if fast:
-                batch = batch.drop_columns([name for name, _ in fast.values()])
+            # Lists that are null themselves are left to Arrow.
+            lists = {k: (n, batch[n]) for k, n in self._lists.items() if not batch[n].null_count}
+            if lists:
+                batch = batch.drop_columns([name for name, _ in lists.values()])
                 schema = batch.schema
         writer = arrow_parquet.ParquetWriter(
             sink,
@@ -349,6 +354,7 @@ class ParquetRows:
             compression_level=_ZSTD_LEVEL,
             dictionary_pagesize_limit=_DICTIONARY_BYTES,
             write_page_checksum=self._checksums,
+            **self._how,
         )
         try:
             if rows:
@@ -360,7 +366,7 @@ class ParquetRows:
             ) from error
         writer.close()
         found = EncodedRows.of(sink.getvalue(), rows)
-        return found.with_columns(fast) if fast else found
+        return found.with_lists(lists) if lists else found
 
     def write(self, rows: pa.RecordBatch | EncodedRows) -> None:
         """Append rows."""
@@ -370,6 +376,20 @@ class ParquetRows:
     def close(self) -> None:
         """Write the footer."""
         self._sink.write(self._groups.end())
+
+
+def _of_numbers(kind: pa.DataType) -> bool:
+    return bool(kinds.is_integer(kind.value_type if _is_list(kind) else kind))
+
+
+def _packed(empty: pa.Buffer, paths: Sequence[str]) -> dict[str, Any]:
+    """How Arrow is to write files like an empty one, those columns as `PACKED`."""
+    import pyarrow.parquet as arrow_parquet
+
+    stored = arrow_parquet.ParquetFile(pa.BufferReader(empty)).schema
+    others = {stored.column(k).path for k in range(len(stored))}.difference(paths)
+    # Arrow packs only what has no dictionary.
+    return {"use_dictionary": [*others], "column_encoding": dict.fromkeys(paths, "DELTA_BINARY_PACKED")}
 
 
 class _ParquetTable(TableWriter):
