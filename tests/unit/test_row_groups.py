@@ -244,6 +244,7 @@ def test_packed_numbers_have_no_dictionary_and_other_programs_read_them(tmp_path
         table.write(batch.slice(1, 5))
     with pq.ParquetFile(path) as file:
         assert file.read().equals(pa.Table.from_batches([batch, batch.slice(1, 5)]))
+        assert not any(PACKED.items() & (field.metadata or {}).items() for field in file.schema_arrow)
         group = file.metadata.row_group(0)
         own = {group.column(k).path_in_schema: group.column(k).encodings for k in range(group.num_columns)}
     packed = {name for name, kinds in own.items() if "DELTA_BINARY_PACKED" in kinds}

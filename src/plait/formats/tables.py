@@ -325,13 +325,14 @@ class ParquetRows:
     """Encodes rows as Parquet, each batch as a row group; `checksums` show damage where it is read."""
 
     def __init__(self, sink: Any, schema: pa.Schema, *, checksums: bool = False) -> None:
-        self._sink, self._schema, self._checksums = sink, schema, checksums
+        # How a field was written is not told by it.
+        told = [one.remove_metadata() if one.metadata == PACKED else one for one in schema]
+        self._sink, self._schema, self._checksums = sink, pa.schema(told, schema.metadata), checksums
         self._lists = {k: one.name for k, one in enumerate(schema) if one.metadata == DIFFERENCES}
         self._how: dict[str, Any] = {}
         self.empty = self.encoded(None)
         packed = [one.name for one in schema if one.metadata == PACKED and _of_numbers(one.type)]
-        if packed:
-            self._how = _packed(self.empty.file, [*packed, *(f"{name}.list.element" for name in packed)])
+        self._how = _packed(self.empty.file, [*packed, *map("{}.list.element".format, packed)])
         self._groups = RowGroups(self.empty)
         sink.write(MAGIC)
 
@@ -383,7 +384,9 @@ def _of_numbers(kind: pa.DataType) -> bool:
 
 
 def _packed(empty: pa.Buffer, paths: Sequence[str]) -> dict[str, Any]:
-    """How Arrow is to write files like an empty one, those columns as `PACKED`."""
+    """How Arrow is to write files like an empty one, those columns, if there are any, as `PACKED`."""
+    if not paths:
+        return {}
     import pyarrow.parquet as arrow_parquet
 
     stored = arrow_parquet.ParquetFile(pa.BufferReader(empty)).schema

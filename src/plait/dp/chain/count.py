@@ -141,8 +141,7 @@ def find_regions(tables: Any, j: int, length: int, scratch: Any, regions: Any, i
                     found = True
                     join_occurrence(tables, w, a, read, starts, length, regions, item)
             read -= 1
-    begin = regions[item, 0]
-    end = length - regions[item, 1]
+    begin, end = regions[item, 0], length - regions[item, 1]
     known = regions[item, 2] > 0
     tally(scratch.masks, begin, regions[item, 3] if known else end, regions, item, 8)
     tally(scratch.masks, regions[item, 4] if known else end, end, regions, item, 12)
@@ -193,8 +192,7 @@ def tally(masks: Any, begin: int, end: int, regions: Any, item: int, column: int
 @shared
 def chain_item(kind: Any, alg: Any, tables: Any, texts: Any, item: int, scratch: Any, out: Any) -> None:
     """All counts and region calls of a junction; overwrites row `item` of `out`, scratch is the caller's."""
-    v = texts.v[item]
-    j = texts.j[item]
+    v, j = texts.v[item], texts.j[item]
     length, plain = load_text(alg, tables, texts, item, scratch)
     m_v = matched(tables.v_bases, v, min(length, tables.v_length[v]), scratch.masks, 0, 1)
     m_j = matched(tables.j_bases, j, min(length, tables.j_length[j]), scratch.masks, length - 1, -1)
