@@ -9,9 +9,9 @@ from typing import Any
 
 from plait.dp.chain.insertions import Occurrences, insert, keep, start
 from plait.dp.chain.rows import (
-    PerDiagonal,
     PerInsertions,
     PerModel,
+    PerPosition,
     PositionRows,
     Span,
     add_match,
@@ -382,7 +382,7 @@ _FROM_V, _FROM_J, _WEIGHT, _LEFT, _RIGHT, _SINGLE, _STARTS, _ENTERS, _FOLLOWS = 
 
 
 @shared
-def sum_over_diagonals(
+def sum_over_positions(
     rows: Any, kind: Any, alg: Any, tables: Any, span: Any, plain: bool, scratch: Any, out: Any, item: int
 ) -> None:
     """`sum_chain` of one model, positions in lanes: all matches of a D gene that a lane can hold at once."""
@@ -547,7 +547,7 @@ def followed(lanes: Any, alg: Any, lines: Any, behind: int, x: int, value: Any, 
 
 #: All counts of a junction, written to row `item` of the output.
 sum_chain = by_type_of(
-    {PerModel: sum_over_matches, PerInsertions: sum_over_matches, PerDiagonal: sum_over_diagonals}
+    {PerModel: sum_over_matches, PerInsertions: sum_over_matches, PerPosition: sum_over_positions}
 )
 
 
