@@ -179,7 +179,7 @@ def by_order(germline: GermlineSet, columns: Columns, repeat: int) -> dict[str, 
         answers.append(out)
     for name, a, b in zip(answers[0]._fields, *answers, strict=True):
         if not np.array_equal(a, b):
-            raise SystemExit(f"WRONG: {name} with positions in lanes differs from match by match")
+            raise SystemExit(f"WRONG: {name} by positions differs from match by match")
     return rates
 
 
