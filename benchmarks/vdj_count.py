@@ -165,7 +165,7 @@ def by_width(germline: GermlineSet, columns: Columns, repeat: int, alg: Any, dty
 
 
 def by_order(germline: GermlineSet, columns: Columns, repeat: int) -> dict[str, float]:
-    """Sequences/s of one model match by match and with positions in lanes, on one core; answers must be equal."""
+    """Sequences/s of one model match by match and by positions, on one core; answers must be equal."""
     model = PathModel()
     texts = PathCounter(germline, model, threads=1).items(*columns).texts
     tables, kind = chain_tables(germline, model, "vdj"), chain_kind(model, host_lanes())
