@@ -291,7 +291,7 @@ class ExecutorParameters:
         from plait.devices.driver import probe
 
         if self.executor == "local" and device not in ("cpu", "reference"):
-            Thread(target=probe, daemon=True).start()
+            Thread(target=probe).start()
 
 
 @Parameter(name="*", group=MACHINE)
