@@ -12,9 +12,9 @@ from cyclopts import App, Parameter
 from plait.cli.options import (
     Bar,
     DeviceOption,
+    FileOutput,
     Flag,
     OptionalOutput,
-    OutputOption,
     Signed,
     TableOutput,
     ThreadsOption,
@@ -22,7 +22,7 @@ from plait.cli.options import (
     files_of,
     say,
 )
-from plait.errors import InvalidInput, in_range
+from plait.errors import InvalidInput, whole
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural
 
@@ -66,7 +66,7 @@ def decode(
     /,
     *,
     code: str,
-    output: OutputOption,
+    output: FileOutput,
     information: Flag = False,
     report: Path | None = None,
     decoder: DecoderOptions = _DECODER,
@@ -98,13 +98,13 @@ def decode(
             path, output, code=code, information=information, report=report, **asdict(decoder)
         )
     say(
-        f"{words:,} words, {found:,} of them of the code, {mean:.1f} iterations a word, "
+        f"{plural(words, 'word')}, {found:,} of them of the code, {mean:.1f} iterations a word, "
         f"in {work_time() - start:.2f} s"
     )
 
 
 @app.command
-def encode(bits: Path, /, *, code: str, output: OutputOption) -> None:
+def encode(bits: Path, /, *, code: str, output: FileOutput) -> None:
     """Encode words.
 
     Parameters
@@ -120,7 +120,7 @@ def encode(bits: Path, /, *, code: str, output: OutputOption) -> None:
 
     with files_of([bits]) as (path,):
         words, size = encode_file(path, output, code=code)
-    say(f"{words:,} words of {size:,} bits")
+    say(f"{plural(words, 'word')} of {size:,} bits")
 
 
 @app.command
@@ -172,7 +172,7 @@ def simulate(
         found = simulate_file(output, code=code, ebn0=ebn0, progress=show, **limits, **asdict(decoder))
     if figure is not None:
         write_figure(error_rate_figure(found, code), figure)
-    say(f"{int(found.words.sum()):,} words in {work_time() - start:.2f} s")
+    say(f"{plural(int(found.words.sum()), 'word')} in {work_time() - start:.2f} s")
 
 
 def random(
@@ -279,7 +279,8 @@ def hidden_states(
     """
     from plait.states.files import decode_file
 
-    in_range("active", 1 if active is None else active, 1)
+    if active is not None:
+        whole("active", active, 1)
     sequences, rows = decode_file(
         model,
         observations,
