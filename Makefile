@@ -59,8 +59,9 @@ docs: setup ## Build docs/_build/html, any warning being an error, and run the e
 man: setup ## Build the manual page, docs/_build/man/plait.1
 	$(SPHINX) -b man docs docs/_build/man
 
+# A second process would take longer to import all modules than to run half of them.
 doctests: setup ## Examples in the docstrings
-	$(PYTEST) -q $(PARALLEL) --doctest-modules src/plait
+	$(PYTEST) -q -n 0 --doctest-modules src/plait
 
 interpreted: setup ## Recurrences and schedules as plain Python, without the compiler
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -q $(PARALLEL) -m "interpreted$(FAST)"

@@ -32,8 +32,8 @@ LIMITS = {
     "vdj pgen drawn.tsv --model human_TRB -o pgen.tsv --device cpu --threads 1": (34, 9),
     "search {inputs}/proteins.fasta {inputs}/proteins.fasta -o hits.m8 --device cpu --threads 1": (33, 11),
     "vdj annotate {inputs}/reads_1.fastq --germline mouse_trb -o reads.tsv --device cpu --threads 1": (
-        40,
-        18,
+        39,
+        13,
     ),
 }
 

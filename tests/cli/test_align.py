@@ -23,6 +23,7 @@ from plait.align.files import Pairing
 from plait.align.settings import Kind, Mode
 from plait.align.writers import DEFAULT_COLUMNS, FORMATS
 from plait.cli import align as command
+from plait.cli.entry import EXAMPLES
 
 QUERIES = {"q1": "ACGTACGTTA", "q2": "ttgacca", "q3": "GGCAACG"}
 TARGETS = {"t1": "ACGACGTTACC", "t2": "TTGGCCATT", "t3": "CAACG"}
@@ -43,6 +44,17 @@ def left(folder: Path) -> list[str]:
 
 def expected(query: str, target: str, **options: Any) -> Any:
     return align(query, target, **({"kind": "dna", "device": "reference"} | options))
+
+
+@pytest.mark.parametrize("line", EXAMPLES["align"])
+def test_examples_of_help_run(plait: Any, fasta: Any, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    folder = fasta(QUERIES, "queries.fa").parent
+    for name, records in (("targets.fa", TARGETS), ("genomes.fa", TARGETS), ("primer.fa", {"p": "ACGTT"})):
+        fasta(records, name)
+    with gzip.open(folder / "reads.fq.gz", "wt") as file:
+        file.write("@r\nACGACGTTACC\n+\nIIIIIIIIIII\n")
+    monkeypatch.chdir(folder)
+    assert plait(*line.split()[1:], *SLOWLY).status == 0
 
 
 # --- outputs --------------------------------------------------------------------------------------------

@@ -136,7 +136,8 @@ def against(task: PairList, pairs: int, rng: random.Random) -> PairList:
     )
 
 
-@pytest.mark.parametrize("free", often(3, [(FREE[0],), (FREE[7],), (FREE[9],), (LOCAL,)]))
+@pytest.mark.slow
+@pytest.mark.parametrize("free", [FREE[0], FREE[7], FREE[9], LOCAL])
 def test_one_query_of_many_letters(free: tuple[bool, ...]) -> None:
     rng, target, width = random.Random(str(free)), CpuTarget(1), host_lanes(8).width
     for codes, longest in ((7, 30), (24, 110)):
@@ -151,7 +152,7 @@ def test_one_query_of_many_letters(free: tuple[bool, ...]) -> None:
         assert_same(target.launch(PAIR_LIST, beside(task, width)), wanted)
 
 
-@pytest.mark.parametrize("free", [FREE[0], FREE[6], FREE[15], LOCAL])
+@pytest.mark.parametrize("free", often(3, [(FREE[0],), (FREE[6],), (FREE[15],), (LOCAL,)]))
 def test_queries_of_many_letters(free: tuple[bool, ...]) -> None:
     rng, target, width = random.Random(str(free)), CpuTarget(1), host_lanes(8).width
     for codes, longest, pairs in ((20, 9, width + 2), (24, 200, 2 * width), (30, 70, 3 * width - 1)):

@@ -222,13 +222,9 @@ def test_every_run_has_every_part() -> None:
         assert parts(COMBINATIONS, place) - parts(some, place) == in_test_all
     interpreted = [[c for c in of if c.target == "reference"] for of in (some, COMBINATIONS)]
     assert parts(interpreted[0], 3, 4, 5, 6) == parts(interpreted[1], 3, 4, 5, 6)
-    assert {c.form for c in some if c.target == "cpu"} >= {
-        "affine",
-        "linear",
-        "table8",
-        "table16",
-        "profile8",
-    }
+    compiled = {c.form for c in some if c.target == "cpu"}
+    # Of tables, that which lists of pairs are given on this processor.
+    assert compiled >= {"affine", "linear", "profile8"} and len(compiled & {"table8", "table16"}) == 1
 
 
 @pytest.mark.interpreted(alone=True)

@@ -16,6 +16,7 @@ from support.ccsds123_hybrid import decode_hybrid
 from support.ccsds123_predictor import ModelPredictor, model_residuals, model_samples
 from support.ccsds123_strategies import cubes, near_lossless
 from support.ccsds123_streams import as_told, model_stream
+from support.examples import seldom_compiled
 
 from plait.hyperspectral.codec import Checkpoint, Compressor, StreamDecoder, compress, decompress
 from plait.hyperspectral.parameters import (
@@ -125,7 +126,7 @@ def test_definitions_read_what_they_write(data: st.DataObject, parameters: Strea
     np.testing.assert_array_equal(found.transpose(1, 2, 0), restored(cube, parameters)[0])
 
 
-@pytest.mark.interpreted
+@seldom_compiled
 @given(data=st.data(), parameters=near_lossless())
 def test_limits_of_zero_are_lossless(data: st.DataObject, parameters: StreamParameters) -> None:
     cube = data.draw(cubes(parameters.image))

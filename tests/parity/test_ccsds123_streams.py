@@ -48,7 +48,7 @@ def test_streams_are_those_of_the_definitions(data: st.DataObject, parameters: S
     assert told == parameters
 
 
-@pytest.mark.interpreted
+@seldom_compiled
 @given(data=st.data(), parameters=stream_parameters(KINDS, most_bands=6))
 def test_definitions_read_what_they_write(data: st.DataObject, parameters: StreamParameters) -> None:
     cube = data.draw(cubes(parameters.image))
@@ -114,7 +114,7 @@ def test_stretches_and_waves_of_any_length(data: st.DataObject, parameters: Stre
     np.testing.assert_array_equal(moved, values)
 
 
-@pytest.mark.interpreted
+@seldom_compiled
 @pytest.mark.parametrize("shift", often(1, [-6, 0]))
 @pytest.mark.parametrize("depth", [2, 16])
 def test_numbers_of_32_bits_at_their_limits(depth: int, shift: int) -> None:

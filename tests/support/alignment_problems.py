@@ -32,6 +32,7 @@ from plait.dp.pairs.inter_sequence import (
 )
 from plait.dp.pairs.launches import cpu_steps, reference_steps
 from plait.lang.algebras import EXACTNESS, MaxPlus
+from plait.lang.compile import host_features
 from plait.lang.lanes import host_lanes
 
 __all__ = [
@@ -168,6 +169,8 @@ def _interpreted(schedule: str, ends: str) -> Iterator[_Kernel]:
 
 
 _W8, _W16, _W32 = (host_lanes(bits).width for bits in (8, 16, 32))
+#: Tables as `plait.dp.pairs.lists` makes them for this processor, and as for others.
+_TABLE, _OTHER = ("table16", "table8") if host_features().get("avx512bw") else ("table8", "table16")
 _COMPILED: dict[tuple[str, str], tuple[_Kernel, ...]] = {
     ("inter_sequence", "cells"): (
         ("int8", _W8, "affine"),
@@ -203,8 +206,8 @@ _COMPILED: dict[tuple[str, str], tuple[_Kernel, ...]] = {
         ("int32", _W32, "profile16"),
     ),
     ("antidiagonal", "extension"): (("int16", _W16, "table8"), ("int16", _W16, "table16")),
-    ("tiles", "edges"): (("int16", _W16, "table16"), ("int16", 8, "profile8")),
-    ("tiles", "local"): (("int16", _W16, "table8"),),
+    ("tiles", "edges"): (("int16", _W16, _TABLE), ("int16", 8, "profile8")),
+    ("tiles", "local"): (("int16", _W16, _TABLE),),
     ("tiles", "extension"): (("int32", _W32, "profile16"),),
 }
 
@@ -220,7 +223,7 @@ _SELDOM: set[tuple[Any, ...]] = {
     ("inter_sequence", "columns", "int16", _W16, "affine", False),
     ("inter_sequence", "columns", "int32", 2, "linear", False),
     *(
-        ("antidiagonal", ends, "int16", _W16, "table16", own)
+        ("antidiagonal", ends, "int16", _W16, _OTHER, own)
         for ends in ("edges", "local", "extension")
         for own in (False, True)
     ),
@@ -231,7 +234,7 @@ _SELDOM: set[tuple[Any, ...]] = {
     ("antidiagonal", "local", "int16", _W16, "profile8", True),
     ("antidiagonal", "local", "int32", _W32, "profile16", False),
     ("tiles", "edges", "int16", 8, "profile8", False),
-    ("tiles", "local", "int16", _W16, "table8", True),
+    ("tiles", "local", "int16", _W16, _TABLE, True),
 }
 
 

@@ -31,7 +31,8 @@ HEADERS = {
     "trust4": "#count frequency CDR3nt CDR3aa V D J C cid cid_full_length",
     "vdjtools": "#count freq cdr3nt cdr3aa v d j VEnd DStart DEnd JStart",
     "mixcr": "cloneId readCount readFraction allVHitsWithScore allDHitsWithScore allJHitsWithScore nSeqCDR3",
-    "10x": "barcode is_cell contig_id chain v_gene d_gene j_gene c_gene productive cdr3 cdr3_nt reads umis",
+    "10x": "barcode is_cell contig_id chain v_gene d_gene j_gene c_gene productive fwr3 cdr3 cdr3_nt fwr4 "
+    "reads umis",
     "bd": "Cell_Index Contig_ID V_gene J_gene Productive FR3_Nucleotide CDR3_Nucleotide FR4_Nucleotide",
     "adaptive": "rearrangement amino_acid templates frame_type cdr3_length v_index v_resolved j_resolved",
 }
@@ -59,6 +60,12 @@ def table(header: str, *rows: str, mark: str = "\t") -> str:
 @pytest.mark.parametrize("name", HEADERS)
 def test_each_header_is_recognised(name: str) -> None:
     assert layout_of("x", "auto", HEADERS[name].split()).name == name
+
+
+# What `pgen` asks for by default: no genes.
+@pytest.mark.parametrize("name", HEADERS)
+def test_each_header_is_recognised_by_what_needs_no_genes(name: str) -> None:
+    assert layout_of("x", "auto", HEADERS[name].split(), required=[("junction",)]).name == name
 
 
 OLD_ADAPTIVE = (
@@ -117,9 +124,9 @@ def test_10x_contigs(tmp_path: Path) -> None:
     header = HEADERS["10x"]
     text = table(
         header,
-        "AAAC-1 True AAAC-1_contig_1 TRB TRBV20-1 None TRBJ2-4 TRBC2 True CSADF TGCAGTGCTGATTTC 3436 12",
-        "AAAC-1 True AAAC-1_contig_2 Multi None None TRAJ10 TRBC1 None None None 403 2",
-        "AAAG-1 TRUE AAAG-1_contig_1 TRA TRAV1 None TRAJ1 TRAC FALSE CAF TGTGCATTC 5 1",
+        "AAAC-1 True AAAC-1_contig_1 TRB TRBV20-1 None TRBJ2-4 TRBC2 True C CSADF TGCAGTGCTGATTTC F 3436 12",
+        "AAAC-1 True AAAC-1_contig_2 Multi None None TRAJ10 TRBC1 None None None None None 403 2",
+        "AAAG-1 TRUE AAAG-1_contig_1 TRA TRAV1 None TRAJ1 TRAC FALSE YC CAF TGTGCATTC FG 5 1",
         mark=",",
     )
     rows = read(tmp_path, text, "filtered_contig_annotations.csv")

@@ -292,12 +292,11 @@ def test_a_part_that_fails_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> N
             raise MemoryError("no more")
 
     in_parts(monkeypatch, 60, 20)
-    monkeypatch.setattr(launches, "_ENTRIES", (fold, *launches._ENTRIES[1:]))
     batch = FoldBatch(
         NearestNeighbor(np.float32(-1), np.float32(0)), BEST, scores(3, 400), [Strand(codes_of("ACGU" * 90))]
     )
     with pytest.raises(MemoryError, match="no more"):
-        CpuTarget(3).launch(launches.FOLDS, batch)
+        launches._fold(fold, batch, CpuTarget(3))
 
 
 def test_how_far_a_long_sequence_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,10 +321,9 @@ def test_long_sequences_tell_how_far_they_are(monkeypatch: pytest.MonkeyPatch) -
         interpreted(fold_kernel)(sweep, *more)
         seen.append(launches.bases_done())
 
-    monkeypatch.setattr(launches, "_ENTRIES", (fold, *launches._ENTRIES[1:]))
     batch = FoldBatch(
         NearestNeighbor(np.float32(-1), np.float32(0)), BEST, scores(1), [Strand(codes_of("GGGAAACCC"))]
     )
-    ReferenceTarget().launch(launches.FOLDS, batch)
+    launches._fold(fold, batch, ReferenceTarget())
     assert seen == [10]
     assert launches.bases_done() == 0

@@ -182,7 +182,7 @@ def test_single_precision(name: str) -> None:
 @pytest.mark.parametrize("name", often(1, GENERATORS))
 def test_memory_of_the_caller(name: str) -> None:
     make = GENERATORS[name]
-    for draw, dtype in (("raw", "uint32"), ("normal", "float32")):
+    for draw, dtype in (("raw", "uint32"), ("uniform", "float32")):
         asked: Any = {} if draw == "raw" else {"dtype": dtype}
         expected = getattr(make(), draw)(300, **asked)
         out = np.zeros(expected.shape, dtype, "F" if name == "sobol" else "C")

@@ -202,6 +202,21 @@ def test_another_species(tmp_path: Path) -> None:
     assert "human_trb has: rows of another species?" in told
 
 
+def test_alleles_that_a_set_lacks(tmp_path: Path) -> None:
+    rows = [(junction, v.partition("*")[0] + "*77", j) for junction, v, j in list(mouse())[:30]] + list(
+        mouse()
+    )[30:90]
+    told = " ".join(counted(rows, tmp_path).remarks)
+    assert (
+        "30 of 90 rows name V alleles that the germline set mouse_trb does not have, of genes that it has"
+        in told
+    )
+    assert "another species" not in told
+    rows = [(junction, v.partition("*")[0] + "*77", j) for junction, v, j in list(human())[:90]]
+    told = " ".join(weighed(rows, tmp_path, calls="use").remarks["nt"])
+    assert "90 of 90 rows name V alleles that the model human_TRB does not have, of genes that it has" in told
+
+
 def test_another_locus(tmp_path: Path) -> None:
     rows = [("TGTGCGAGAGATTACTACGGTATGGACGTCTGG", "IGHV3-23*01", "IGHJ6*02")] * 30 + list(mouse())[:70]
     told = " ".join(counted(rows, tmp_path).remarks)

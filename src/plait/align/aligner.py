@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Final, NamedTuple, Protocol, SupportsBytes, TypedDict, Unpack
+from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.align.batches import CodeList, PairBatch, PairSweep, against, code_list, ignore_progress
-from plait.align.letters import common_kind, count_letters
+from plait.align.letters import Letters, common_kind, count_letters, letters_of
 from plait.align.results import Alignment, Alignments, alignment_of, make_alignment
 from plait.align.scoring import (
     Matrix,
@@ -28,35 +28,10 @@ from plait.dp.pairs.rows import RowSweep, row_sweep
 from plait.errors import InvalidInput, Unsupported, whole
 from plait.settings import thread_count
 
-
-class Record(Protocol):
-    """A sequence with its name, such as Biopython's ``SeqRecord``."""
-
-    @property
-    def seq(self) -> Any:
-        """The sequence."""
-
-
-#: A sequence: text, bytes, what can be turned into bytes (Biopython's ``Seq``), or a record of one.
-Letters = str | bytes | SupportsBytes | Record
 #: Bytes that are asked for at most.
 _MOST_BYTES = 1 << 32
 #: Further than any two residues are apart, and far below the limits of 64 bits.
 _FAR = 1 << 40
-
-
-def letters_of(sequence: Letters, what: str = "sequence") -> str | bytes:
-    """The letters of a sequence or of a record; `InvalidInput` if it is neither."""
-    if isinstance(sequence, str | bytes):
-        return sequence
-    inner: Any = getattr(sequence, "seq", sequence)
-    if isinstance(inner, str):
-        return inner
-    if hasattr(inner, "__bytes__") or isinstance(inner, bytearray | memoryview):
-        return bytes(inner)
-    if isinstance(inner, np.ndarray) and inner.dtype == np.uint8:
-        return inner.tobytes()
-    raise InvalidInput(what, found=f"a {type(sequence).__name__}", expected="a sequence as str or bytes")
 
 
 def _counts(sequences: Sequence[str | bytes]) -> NDArray[np.int64]:

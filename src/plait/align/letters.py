@@ -6,7 +6,7 @@ import os
 import string
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final, Protocol, SupportsBytes
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,32 @@ _EXPECTED: Final[dict[Kind, str]] = {
     "dna": "IUPAC nucleotide letters (ACGTU and RYSWKMBDHVN)",
 }
 _HINTS: Final[dict[Kind, str | None]] = {"protein": None, "dna": "if it is a protein, say so"}
+
+
+class Record(Protocol):
+    """A sequence with its name, such as Biopython's ``SeqRecord``."""
+
+    @property
+    def seq(self) -> Any:
+        """The sequence."""
+
+
+#: A sequence: text, bytes, what can be turned into bytes (Biopython's ``Seq``), or a record of one.
+Letters = str | bytes | SupportsBytes | Record
+
+
+def letters_of(sequence: Letters, what: str = "sequence") -> str | bytes:
+    """The letters of a sequence or of a record; `InvalidInput` if it is neither."""
+    if isinstance(sequence, str | bytes):
+        return sequence
+    inner: Any = getattr(sequence, "seq", sequence)
+    if isinstance(inner, str):
+        return inner
+    if hasattr(inner, "__bytes__") or isinstance(inner, bytearray | memoryview):
+        return bytes(inner)
+    if isinstance(inner, np.ndarray) and inner.dtype == np.uint8:
+        return inner.tobytes()
+    raise InvalidInput(what, found=f"a {type(sequence).__name__}", expected="a sequence as str or bytes")
 
 
 def _table(kind: Kind) -> bytes:

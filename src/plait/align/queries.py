@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.align.aligner import Letters, Record, letters_of
 from plait.align.batches import complement_codes
 from plait.align.letters import (
     CODES,
@@ -18,10 +17,13 @@ from plait.align.letters import (
     PAD_CODE,
     SAMPLE,
     SAY_KIND,
+    Letters,
+    Record,
     count_letters,
     count_sample,
     encode_residues,
     kind_of,
+    letters_of,
 )
 from plait.align.profiles import Profile, is_profile, read_profile
 from plait.align.scoring import Scoring, masked

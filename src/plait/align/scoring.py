@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final, Protocol, get_args
 
@@ -226,14 +225,14 @@ def bundled_matrices() -> tuple[str, ...]:
     >>> "BLOSUM62" in bundled_matrices()
     True
     """
-    folder = resources.files("plait.align").joinpath("data")
+    folder = Path(__file__).with_name("data")
     names = (item.name for item in folder.iterdir() if item.name.endswith(_SUFFIX))
     return tuple(sorted(name.removesuffix(_SUFFIX) for name in names))
 
 
 @cache
 def _bundled(name: str) -> SubstitutionMatrix:
-    file = resources.files("plait.align").joinpath("data", name + _SUFFIX)
+    file = Path(__file__).with_name("data") / (name + _SUFFIX)
     return parse_matrix(file, file.read_text("ascii"), name=name)
 
 

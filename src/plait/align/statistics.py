@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -213,7 +213,7 @@ def _search_space(
 @cache
 def _pair_ratios() -> NDArray[np.float64]:
     """How much more often amino acids are paired than by chance, in their order here; of BLOSUM62."""
-    file = resources.files("plait.align").joinpath("data", "blosum62_ratios.json")
+    file = Path(__file__).with_name("data") / "blosum62_ratios.json"
     told = json.loads(file.read_text("utf-8"))
     lower = np.zeros((_AMINO_ACIDS.size, _AMINO_ACIDS.size))
     for k, row in enumerate(told["ratios"]):
@@ -274,7 +274,7 @@ def karlin_altschul(scoring: Scoring) -> tuple[KarlinAltschul | None, str]:
 
 @cache
 def _data() -> dict[str, Any]:
-    file = resources.files("plait.align").joinpath("data", "karlin_altschul.json")
+    file = Path(__file__).with_name("data") / "karlin_altschul.json"
     data: dict[str, Any] = json.loads(file.read_text("utf-8"))
     return data
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.options import DeviceOption, Flag, RowProgress, Signed, TableOutput, WholeNumber, say
+from plait.cli.options import DeviceOption, Flag, RowProgress, Several, Signed, TableOutput, WholeNumber, say
 from plait.cli.table_options import PartParameters, RunParameters
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
@@ -70,7 +70,7 @@ def annotate(
     germline: str,
     output: TableOutput,
     anchors: Path | None = None,
-    mate: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
+    mate: Annotated[tuple[Path, ...], Several] = (),
     umi: str | None = None,
     cell: str | None = None,
     min_umi_reads: Number = 1,
@@ -80,7 +80,7 @@ def annotate(
     new_alleles: Path | None = None,
     limits: Limits = _DEFAULT,
     keep_failed: Flag = False,
-    repertoire_id: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    repertoire_id: Annotated[tuple[str, ...], Several] = (),
     sheet: Path | None = None,
     device: DeviceOption = "auto",
     run: RunParameters = RunParameters(),

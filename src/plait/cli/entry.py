@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import errno
-import gc
 import logging
 import os
 import signal
@@ -16,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from cyclopts import App
 
@@ -78,7 +76,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _keep_pages()
     try:
         with (
-            _seldom_collected(),
             _signals(),
             _own_warnings(),
             _without_pandas(),
@@ -111,9 +108,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed("the memory of this machine is used up; fewer --threads need less", _WRONG_REQUEST)
     except OSError as error:
         # A file that went away, or turned out to be unusable, while the command was at it.
-        if error.filename is None and error.errno in _FULL:
+        if error.filename is None and error.errno in (*_FULL, errno.EBADF):
             # Python tells no name where what is printed finds no room.
-            return _failed(f"output: found {error.strerror}, expected room for it", _WRONG_REQUEST)
+            found = "it closed" if error.errno == errno.EBADF else error.strerror
+            return _failed(f"output: found {found}, expected room for it", _WRONG_REQUEST)
         if error.filename is None:
             return _unexpected(error)
         return _failed(
@@ -121,24 +119,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     except Exception as error:
         return _unexpected(error)
-
-
-def command() -> NoReturn:
-    """Run the command line of this process, and end it.
-
-    With GPUs, but without MPI, it ends when functions of `atexit` have run: to take apart what the driver has
-    made takes up to a second, and the system gives all of it back anyway.
-    """
-    # There is none where the shell has closed it.
-    streams = (sys.stdout, sys.stderr)
-    sys.stdout, sys.stderr = (own or open(os.devnull, "w") for own in streams)  # noqa: SIM115  # while it runs
-    status = main()
-    if "numba.cuda.cudadrv.driver" in sys.modules and "mpi4py" not in sys.modules:
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
-    sys.exit(status)
 
 
 def _show_examples(words: Sequence[str]) -> None:
@@ -202,17 +182,6 @@ def _for_commands(message: str) -> str:
     from plait.reports.plain_text import as_options
 
     return as_options(message)
-
-
-@contextmanager
-def _seldom_collected() -> Iterator[None]:
-    """Search for cycles seldom: each looks at all that modules have, and other threads wait for it."""
-    threshold = gc.get_threshold()
-    gc.set_threshold(threshold[0] and 50_000)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*threshold)
 
 
 @contextmanager
@@ -369,7 +338,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "align": (
         "plait align queries.fa targets.fa --mode local -o pairs.tsv",
         "plait align queries.fa targets.fa --mode local --best 20 -o best.paf",
-        "plait align genomes.fa --score-only --match 1 --mismatch -1",
+        "plait align genomes.fa --score-only --match 1 --mismatch -1 --gap-open 2 --gap-extend 1",
         "plait align reads.fq.gz primer.fa --pairs all --mode semiglobal -o primer.sam",
     ),
     "search": (
@@ -416,6 +385,9 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "plait episodes spikes.tsv --window 5:15 --support 300 -o episodes.tsv",
         "plait episodes spikes.parquet --list episodes.tsv -o counts.tsv",
     ),
+    "demo": ("plait demo -o demo",),
+    "compile": ("plait compile --processes 2",),
+    "doctor": ("plait doctor --json",),
     "completion": ("plait completion bash > ~/.local/share/bash-completion/completions/plait",),
     "germline list": ("plait germline list",),
     "germline show": ("plait germline show mouse_trb",),
@@ -450,23 +422,14 @@ _OF_VDJ = {
     "scenarios": ("model", "List the most probable ways in which every row of one or more tables was made."),
     "generate": ("model", "Draw junctions from a recombination model."),
     "infer": ("model", "Infer a recombination model from one or more tables."),
-    "sharing": (
-        "sharing",
-        "Tell which clonotypes individuals share, and which more than generation explains.",
-    ),
+    "sharing": ("sharing", "Tell who shares which clonotypes, and which more than generation explains."),
     "cells": ("repertoires", "Pair the chains of every cell, and tell doublets and orphans."),
-    "neighbours": (
-        "repertoires",
-        "Count the clonotypes near receptors of known specificity, beside what chance gives.",
-    ),
+    "neighbours": ("repertoires", "Count clonotypes near receptors of known specificity, beside chance."),
     "diversity": (
         "repertoires",
         "Diversity of repertoires: Hill numbers, rarefaction, lengths of junctions, usage of genes.",
     ),
-    "study": (
-        "study",
-        "Study convergent recombination: path counts, sharing, frequency, and what predicts sharing.",
-    ),
+    "study": ("study", "Study convergent recombination: path counts, and what predicts sharing."),
     "report": ("study", "Write the report of a study as one HTML file, with its figures."),
 }
 _OTHERS = {
@@ -488,10 +451,7 @@ _OTHERS = {
         "ldpc": ("signals:app", "Decode, encode and simulate parity-check codes: CCSDS, WiMAX, alist."),
         "random": ("signals", "Draw random numbers from any place of a standard stream."),
         "episodes": ("signals", "Find serial episodes that are frequent in a stream of events."),
-        "decode": (
-            "signals:hidden_states",
-            "Decode sequences with hidden Markov models and weighted graphs.",
-        ),
+        "decode": ("signals:hidden_states", "Decode sequences by hidden Markov models and weighted graphs."),
     },
     _REPERTOIRES: {
         "germline": ("germline:app", "List, show, check and convert germline sets."),

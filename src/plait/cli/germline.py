@@ -12,6 +12,7 @@ from cyclopts import App, Parameter
 from rich.console import Console
 from rich.table import Table
 
+from plait.cli.options import say
 from plait.errors import InvalidInput
 from plait.vdj.germline import (
     GermlineSet,
@@ -26,7 +27,7 @@ from plait.vdj.germline import validate as find_problems
 from plait.vdj.germline.anchors import COLUMNS, allele_row, apply_overrides, csv_text, json_text, metadata
 from plait.vdj.germline.fasta import fasta_texts
 
-app = App(name="germline", help="List, show, check and convert germline sets.", version_flags=[])
+app = App(name="germline", help_format="markdown", version_flags=[])
 
 
 @Parameter(name="*")
@@ -68,6 +69,7 @@ def list_sets() -> None:
         keys = ("name", "species", "locus", "chain", "n_v", "n_d", "n_j", "n_c", "version")
         table.add_row(*(str(told[key]) for key in keys), told["digest"][:12])
     _print_table(table)
+    say("human, human_tr, human_ig, and the same of mouse, are all sets whose names begin so, for annotate")
 
 
 @app.command
@@ -92,13 +94,10 @@ def show(
     germline = load_germline(source, **asdict(said))
     if format == "table":
         _show_table(germline)
-        return
-    writers = {"json": json_text, "csv": csv_text, "fasta": _fasta_text}
-    sys.stdout.write(writers[format](germline))
-
-
-def _fasta_text(germline: GermlineSet) -> str:
-    return "".join(fasta_texts(germline).values())
+    elif format == "fasta":
+        sys.stdout.writelines(fasta_texts(germline).values())
+    else:
+        sys.stdout.write((json_text if format == "json" else csv_text)(germline))
 
 
 def _show_table(germline: GermlineSet) -> None:
@@ -124,7 +123,7 @@ def validate(source: str, *, said: SourceOptions = _SAID) -> int:
     Parameters
     ----------
     source
-        As in ``show``.
+        As in plait germline show.
     said
         What the source may not say.
     """
@@ -156,7 +155,7 @@ def convert(
     Parameters
     ----------
     source
-        As in ``show``; leave it out to give the FASTA files one by one.
+        As in plait germline show; leave it out to give the FASTA files one by one.
     output
         FILE.json for an AIRR Germline Set, FILE.csv for a table of alleles, a folder for FASTA files in it,
         anything else is the prefix of PREFIXV.fasta, PREFIXD.fasta and so on, and PREFIX_anchors.csv.

@@ -230,11 +230,7 @@ def tables_in(parameters: Path | None) -> dict[str, Any]:
     return {} if parameters is None else tables_of(read_parameters(parameters))
 
 
-app = App(
-    name="hsi",
-    help="Compress hyperspectral cubes (CCSDS 123), without loss or within error limits, and get them back.",
-    version_flags=[],
-)
+app = App(name="hsi", help_format="markdown", version_flags=[])
 
 _RAW = RawOptions()
 _HEADER = HeaderOptions()

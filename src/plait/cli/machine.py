@@ -28,9 +28,7 @@ def doctor(
     from plait.reports.doctor import doctor_text, examine
 
     machine = examine(try_devices=not quick)
-    print(json.dumps(machine.as_dict(), indent=2) if json_ else doctor_text(machine), end="")
-    if json_:
-        print()
+    print(json.dumps(machine.as_dict(), indent=2) + "\n" if json_ else doctor_text(machine), end="")
 
 
 def compile_ahead(*, processes: WholeNumber | None = None) -> None:

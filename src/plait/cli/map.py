@@ -11,6 +11,7 @@ from plait.cli.options import (
     Flag,
     OptionalOutput,
     OptionalTable,
+    Several,
     Signed,
     ThreadsOption,
     WholeNumber,
@@ -32,7 +33,7 @@ FormatOption = Literal["bam", "sam", "paf", "parquet"]
 def map_reads(
     *files: Path,
     output: OptionalTable = None,
-    mate: tuple[Path, ...] = (),
+    mate: Annotated[tuple[Path, ...], Several] = (),
     errors: Annotated[WholeNumber | None, Signed] = None,
     error_rate: Annotated[float | None, Signed] = None,
     substitutions_only: Flag = False,

@@ -80,7 +80,7 @@ def pgen(
     Parameters
     ----------
     inputs
-        Tables with junctions: TSV (plain, .gz or .zst) or Parquet; - is standard input.
+        Tables with junctions, of all kinds that plait vdj count takes; - is standard input.
     given
         The recombination model.
     output
@@ -157,7 +157,7 @@ def scenarios(
     Parameters
     ----------
     inputs
-        Tables with junctions: TSV (plain, .gz or .zst) or Parquet; - is standard input.
+        Tables with junctions, of all kinds that plait vdj count takes; - is standard input.
     given
         The recombination model.
     output
@@ -367,8 +367,8 @@ def infer(
     Parameters
     ----------
     inputs
-        Tables with junctions, and V and J calls if they are used: TSV (plain, .gz or .zst) or Parquet; - is
-        standard input.
+        Tables with junctions, and V and J calls if they are used, of all kinds that plait vdj count takes; -
+        is standard input.
     output
         Folder for the model, its evidence, tables and report.
     genes

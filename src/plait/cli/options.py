@@ -238,6 +238,8 @@ OptionalOutput = Annotated[Path | None, Parameter(name=["--output", "-o"], conve
 FurtherFile = Annotated[Path | None, Parameter(converter=_file_output)]
 KindOption = Literal["protein", "dna"]
 Flag = Annotated[bool, Parameter(negative="")]
+#: Of options that can be given several times.
+Several: Final = Parameter(negative="", show_default=False)
 #: Of values that may begin with a minus sign, so that what is wrong with them can be said.
 Signed: Final = Parameter(allow_leading_hyphen=True)
 #: The option that a field of settings is, by its type.

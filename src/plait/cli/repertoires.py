@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.options import Flag, RowProgress, TableOutput, WholeNumber
+from plait.cli.options import Flag, RowProgress, Several, TableOutput, WholeNumber
 from plait.cli.table_options import SheetSource, Source, model_named
 from plait.errors import InvalidInput
 
@@ -58,7 +58,7 @@ def diversity(
     Parameters
     ----------
     inputs
-        Tables as for plait vdj count: TSV (plain, .gz or .zst) or Parquet.
+        Tables of all kinds that plait vdj count takes.
     output
         The table to write, one row per subject: .parquet, .tsv, .tsv.gz or .tsv.zst.
     rarefaction
@@ -129,7 +129,7 @@ def neighbours(
     output: TableOutput,
     model: str | None = None,
     repair_anchors: Flag = False,
-    control: Annotated[tuple[Path, ...], Parameter(negative="", consume_multiple=True)] = (),
+    control: Annotated[tuple[Path, ...], Several, Parameter(consume_multiple=True)] = (),
     key: str = "cdr3aa+v+j",
     mismatches: WholeNumber | None = None,
     edits: WholeNumber | None = None,
@@ -146,7 +146,7 @@ def neighbours(
     queries
         Table of receptors: junction_aa, v_call and j_call, and any other columns, which are kept.
     inputs
-        Repertoires, as for plait vdj count: TSV (plain, .gz or .zst) or Parquet.
+        Repertoires: tables of all kinds that plait vdj count takes.
     output
         The table to write, one row per receptor: .parquet, .tsv, .tsv.gz or .tsv.zst.
     model

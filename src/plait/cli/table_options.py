@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.options import HYPHEN, MACHINE, Flag, Signed, WholeNumber, files_of, say
+from plait.cli.options import HYPHEN, MACHINE, Flag, Several, Signed, WholeNumber, files_of, say
 from plait.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class JunctionSource:
     """
 
     layout: JunctionLayoutOption = "auto"
-    column: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = ()
+    column: Annotated[tuple[str, ...], Several] = ()
 
     @property
     def choice(self) -> LayoutChoice:

@@ -93,11 +93,9 @@ def check_pairs(codes: NDArray[np.int8], partners: NDArray[np.int32], what: str)
     for i in np.flatnonzero(partners > np.arange(partners.size)).tolist():
         j = int(partners[i])
         if (int(codes[i]), int(codes[j])) not in _PAIRING or j - i <= SMALLEST_HAIRPIN:
-            raise InvalidInput(
-                what,
-                found=f"a pair of bases {i + 1:,} and {j + 1:,}, {LETTERS[codes[i]]} and {LETTERS[codes[j]]}",
-                expected=f"CG, GC, GU, UG, AU or UA, with {SMALLEST_HAIRPIN} bases between",
-            )
+            told = f"a pair of bases {i + 1:,} and {j + 1:,}, {LETTERS[codes[i]]} and {LETTERS[codes[j]]}"
+            expected = f"CG, GC, GU, UG, AU or UA, with {SMALLEST_HAIRPIN} bases between"
+            raise InvalidInput(what, found=told, expected=expected)
 
 
 def _limits(codes: NDArray[np.int8], constraint: str) -> NDArray[np.int32]:
@@ -107,11 +105,8 @@ def _limits(codes: NDArray[np.int8], constraint: str) -> NDArray[np.int32]:
         raise InvalidInput("constraint", found=f"{len(constraint):,} signs", expected=f"{n:,}, one a base")
     odd = next((place for place, sign in enumerate(constraint) if sign not in SIGNS), None)
     if odd is not None:
-        raise InvalidInput(
-            "constraint",
-            found=f"{constraint[odd]!r} at base {odd + 1:,}",
-            expected=f"signs of {' '.join(SIGNS)}",
-        )
+        told = f"{constraint[odd]!r} at base {odd + 1:,}"
+        raise InvalidInput("constraint", found=told, expected=f"signs of {' '.join(SIGNS)}")
     partners = partners_of(constraint.translate(_NOT_BRACKETS), "constraint")
     check_pairs(codes, partners, "constraint")
     limits = np.empty((2, n), np.int32)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Mapping
-from importlib.resources import files
+from pathlib import Path
 from string import Template
 from typing import Final, NamedTuple
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from plait.folding.structures import PairTable, loops_within, partners_of
 
-_DATA: Final = files("plait.folding") / "data"
+_DATA: Final = Path(__file__).with_name("data")
 #: From improbable to probable: the colours of viridis, the darkest last.
 COLOURS: Final = (
     *("#fde725", "#bddf26", "#7ad151", "#44bf70", "#22a884", "#21918c"),

@@ -77,10 +77,8 @@ class Model:
 
     def __post_init__(self) -> None:
         if self.dangles not in (0, 2):
-            raise Unsupported(
-                f"dangles of {self.dangles}",
-                why="bases that stack on one stem alone are not there; use 0 or 2",
-            )
+            why = "bases that stack on one stem alone are not there; use 0 or 2"
+            raise Unsupported(f"dangles of {self.dangles}", why=why)
         if self.parameters.learned and self.dangles != 2:
             raise Unsupported("dangles of 0", why=f"{self.parameters.name} has them in its scores")
 

@@ -426,17 +426,12 @@ class EnsembleRequest(NamedTuple):
 def codes_checked(sequence: str | bytes, number: int | str) -> NDArray[np.int8]:
     """Codes of a sequence; InvalidInput names it by its number or name."""
     text = sequence.encode("utf-8", "replace") if isinstance(sequence, str) else sequence
-    codes = codes_of(text)
+    codes, name = codes_of(text), f"sequence {number}"
     if (place := codes.tobytes().find(NO_BASE)) >= 0:
-        raise InvalidInput(
-            f"sequence {number}",
-            found=f"{shown_letter(text, place)} at base {place + 1:,}",
-            expected="A, C, G, U or T, and N",
-        )
+        told = f"{shown_letter(text, place)} at base {place + 1:,}"
+        raise InvalidInput(name, found=told, expected="A, C, G, U or T, and N")
     if codes.size > LONGEST:
-        raise InvalidInput(
-            f"sequence {number}", found=f"{codes.size:,} bases", expected=f"at most {LONGEST:,}"
-        )
+        raise InvalidInput(name, found=f"{codes.size:,} bases", expected=f"at most {LONGEST:,}")
     return codes
 
 
@@ -445,10 +440,8 @@ def check_memory(what: str, longest: Sequence[int], *, ensemble: bool) -> int:
     need = sum(launches.bytes_needed(bases, ensemble=ensemble) for bases in longest)
     # To ask what is free takes as long as a short sequence.
     if need > _LITTLE and need > (free := free_bytes()):
-        raise Unsupported(
-            f"{what} of {max(longest):,} bases",
-            why=f"{len(longest)} at a time need {need:,} bytes of memory, {free:,} are free",
-        )
+        why = f"{len(longest)} at a time need {need:,} bytes of memory, {free:,} are free"
+        raise Unsupported(f"{what} of {max(longest):,} bases", why=why)
     return need
 
 

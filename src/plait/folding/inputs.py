@@ -217,11 +217,8 @@ class Inputs:
     def check_names(self, names: set[str | None], count: int) -> None:
         """FormatError if there are reactivities of none of so many sequences, or of no one knows which."""
         if None in self.reactivities and count > 1:
-            raise FormatError(
-                self.shape,
-                found="reactivities without a name",
-                expected=f"'>name' before them: {count:,} sequences",
-            )
+            expected = f"'>name' before them: {count:,} sequences"
+            raise FormatError(self.shape, found="reactivities without a name", expected=expected)
         for name, told in self.reactivities.items():
             if name not in names and name is not None:
                 expected = f"a sequence of {self.path}"

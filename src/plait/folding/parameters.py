@@ -192,10 +192,8 @@ class Parameters:
         if temperature == STANDARD:
             return self
         if self.enthalpies is None:
-            raise Unsupported(
-                f"a temperature of {temperature:g}",
-                why=f"{self.name} has no enthalpies; give a file of ViennaRNA that has them",
-            )
+            why = f"{self.name} has no enthalpies; give a file of ViennaRNA that has them"
+            raise Unsupported(f"a temperature of {temperature:g}", why=why)
         share = (temperature + KELVIN) / (STANDARD + KELVIN)
         tables, loops = self.enthalpies
         energies = dict(self.energies)

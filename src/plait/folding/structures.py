@@ -130,18 +130,10 @@ def _marks(behind: NDArray[np.float64], before: NDArray[np.float64]) -> NDArray[
     """What bases mostly do, of probabilities to pair with one behind and with one before."""
     paired = behind + before
     share = behind / np.maximum(paired, 1e-300)
-    marks = np.select(
-        [
-            1 - paired > 0.667,
-            behind > 0.667,
-            before > 0.667,
-            (paired > 1 - paired) & (share > 0.667),
-            (paired > 1 - paired) & (1 - share > 0.667),
-            paired > 1 - paired,
-        ],
-        [ord(mark) for mark in ".(){}|"],
-        ord(","),
-    )
+    mostly = paired > 1 - paired
+    found = [1 - paired > 0.667, behind > 0.667, before > 0.667]
+    found += [mostly & (share > 0.667), mostly & (1 - share > 0.667), mostly]
+    marks = np.select(found, [ord(mark) for mark in ".(){}|"], ord(","))
     return marks.astype(np.uint8)
 
 

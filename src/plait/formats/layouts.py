@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import resources
+from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -122,7 +122,7 @@ class Layout:
 
 def _layouts() -> Iterator[Layout]:
     """The layouts of ``data/layouts.json``."""
-    told = json.loads((resources.files("plait.formats") / "data" / "layouts.json").read_text("utf-8"))
+    told = json.loads((Path(__file__).with_name("data") / "layouts.json").read_text("utf-8"))
     for name, own in told.items():
         one = {**told.get(own.pop("like", None), {}), **own}
         columns = {field: tuple(names) for field, names in one.pop("columns").items()}
@@ -179,8 +179,9 @@ def layout_of(
             raise FormatError(path, found=found, expected=f"a column {name!r}, as --column says")
     known = [with_columns(layout, own) for layout in LAYOUTS.values()]
     if named == AUTO:
-        # Tables without a header are looked for first: their first row is no header of any other.
-        known.sort(key=lambda layout: not layout.first_row)
+        # Tables without a header are looked for first: their first row is no header of any other. Then come
+        # those that are all that their layout asks for: Cell Ranger's regions are no AIRR junction.
+        known.sort(key=lambda layout: (not layout.first_row, not layout.fits(columns)))
         for layout in known:
             if layout.first_row and re.match(layout.first_row, first_line):
                 return layout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -281,7 +281,7 @@ class HybridCode:
 @functools.cache
 def hybrid_codes() -> tuple[HybridCode, ...]:
     """The codes, in order of falling thresholds."""
-    data = resources.files("plait.hyperspectral") / "data" / "hybrid_codes.json"
+    data = Path(__file__).with_name("data") / "hybrid_codes.json"
     found = json.loads(data.read_text(encoding="ascii"))
     return tuple(
         HybridCode(limit, threshold, table["code"], table["flush"])

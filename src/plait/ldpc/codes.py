@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from importlib import resources
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -200,7 +200,7 @@ def code_named(name: str) -> Code:
 @functools.lru_cache(4)
 def _standard(name: str) -> Code | None:
     """A code of a standard; None if it is none of theirs."""
-    tables = json.loads(resources.files("plait.ldpc").joinpath("data/codes.json").read_text())
+    tables = json.loads(Path(__file__).with_name("data").joinpath("codes.json").read_text())
     if found := re.fullmatch(r"ar4ja-(1/2|2/3|4/5)-(1024|4096|16384)", name):
         blocks = {"1/2": 2, "2/3": 4, "4/5": 8}[found[1]]
         m = int(found[2]) // blocks

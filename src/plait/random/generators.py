@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from functools import partial
-from importlib import resources
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ _STRETCHES: Final = 1 << 18, 1 << 24, 1 << 20
 @functools.cache
 def tables() -> dict[str, NDArray[np.uint32]]:
     """What comes with plait: polynomials, first direction numbers, and the recurrence of MT19937."""
-    with resources.files("plait.random").joinpath("data/recurrences.npz").open("rb") as file:
+    with Path(__file__).with_name("data").joinpath("recurrences.npz").open("rb") as file:
         return dict(np.load(file, allow_pickle=False))
 
 

@@ -9,7 +9,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.resources import files
+from pathlib import Path
 from string import Template
 from typing import Any, Final, NamedTuple
 
@@ -387,7 +387,7 @@ def _page(
         "compressed": f"{cube.compressed_bytes:,} bytes, {size:.3f} bits a sample",
         "kind": "a plain stream" if cube.kind == "stream" else f"{len(cube.windows):,} blocks",
     }
-    template = Template((files("plait.reports") / "data" / "cube_page.html").read_text("utf-8"))
+    template = Template((Path(__file__).with_name("data") / "cube_page.html").read_text("utf-8"))
     return template.substitute(
         name=html.escape(os.path.basename(path)),
         facts="".join(

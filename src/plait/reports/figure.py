@@ -21,7 +21,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from importlib.resources import files
+from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 from tempfile import TemporaryFile
 from typing import Any, Final
@@ -29,7 +29,7 @@ from typing import Any, Final
 from plait.errors import TargetUnavailable
 from plait.settings import thread_count
 
-_DATA: Final = json.loads((files("plait.reports") / "data" / "figures.json").read_text("utf-8"))
+_DATA: Final = json.loads((Path(__file__).with_name("data") / "figures.json").read_text("utf-8"))
 THEMES: Final[Mapping[str, Mapping[str, str]]] = _DATA["themes"]
 #: Colours of numbers of subjects, from one to many.
 LEVELS: Final = tuple(f"$level{k}" for k in range(5))

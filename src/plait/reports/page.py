@@ -14,7 +14,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +32,7 @@ from plait.reports.figure import (
 
 #: What pages of a study and of an inference say: sections, names of numbers, tables with the columns that
 #: they must have (they may have others).
-PAGES: Final = json.loads((files("plait.reports") / "data" / "pages.json").read_text("utf-8"))
+PAGES: Final = json.loads((Path(__file__).with_name("data") / "pages.json").read_text("utf-8"))
 _BATCH_ROWS = 1 << 16
 #: No number of a description is anywhere near.
 _LARGEST = 1e18
@@ -260,7 +259,7 @@ def _html_page(
     import jinja2
     from markupsafe import Markup
 
-    data = files("plait.reports") / "data"
+    data = Path(__file__).with_name("data")
     script, library = (data / "study_report.js").read_text("utf-8"), vega_library()
     # Whatever is put in is escaped, but for what is marked as safe below.
     environment = jinja2.Environment(

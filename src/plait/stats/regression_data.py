@@ -278,7 +278,7 @@ def initial_estimates(data: RegressionData) -> InitialEstimates:
     warnings = []
     if min(data.moments.events, data.moments.rows - data.moments.events) < _FEW_EVENTS * size:
         warnings.append(
-            f"{data.moments.events} events in {data.moments.rows} rows for {size} predictors: fewer than "
+            f"{data.moments.events:,} events in {data.moments.rows:,} rows for {size} predictors: fewer than "
             f"{_FEW_EVENTS} a predictor, so that estimates and intervals are rough"
         )
     if finite[0]:

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from importlib.resources import files
 from itertools import product
+from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Literal, NamedTuple, Self
 
@@ -35,7 +35,7 @@ from plait.vdj.germline.germline_set import LOCI, Segment, split_call
 
 #: What each status or reason means in plain words, by what has them; their order is that of codes.
 MEANINGS: Final[Mapping[str, Mapping[str, str]]] = json.loads(
-    (files("plait.vdj") / "data" / "meanings.json").read_text("utf-8")
+    (Path(__file__).with_name("data") / "meanings.json").read_text("utf-8")
 )
 STATUS_MEANINGS: Final = MEANINGS["counts"]
 #: Every value of the status column. All but the first are reasons for having no counts.
@@ -848,9 +848,9 @@ def cause_sentences(
 
 
 def foreign_sentences(
-    unknown: Mapping[str, Mapping[str, int]], called: int, *, locus: str, own: str
+    unknown: Mapping[str, Mapping[str, int]], called: int, *, locus: str, own: str, genes: Collection[str]
 ) -> list[str]:
-    """What is to be said of calls that belong to another locus or species.
+    """What is to be said of calls that belong to another locus or species, or of alleles of known `genes`.
 
     `unknown`: rows of each name that is not known, for V (``"v"``) and J (``"j"``), of `called` rows with
     calls. `locus` is empty if not known; `own` as in `cause_sentences`.
@@ -867,6 +867,12 @@ def foreign_sentences(
         for name, rows in names.items():
             loci[_locus(name)] += rows
         elsewhere, there = loci.most_common(1)[0]
+        if sum(rows for name, rows in names.items() if first_gene(name) in genes) >= _KNOWN * n:
+            told = (
+                f"{n:,} of {called:,} rows name {segment} alleles that the {own} does not have, of genes that"
+            )
+            found.append(f"{told} it has ({examples}). The same calls without the allele can be used.")
+            continue
         told = f"{n:,} of {called:,} rows name {segment} genes that the {own} does not have ({examples})"
         if elsewhere not in ("", locus) and there >= _KNOWN * n:
             found.append(f"{told}: genes of {elsewhere}{f', and not of {locus}' if locus else ''}.")

@@ -147,8 +147,9 @@ class CountSummary(RowTotals):
         own = f"germline set {germline.name}"
         unknown = {segment: self.blamed.of(f"unknown_{segment}_call") for segment in "vj"}
         called = self.rows - self.statuses["missing_v_call"]
+        genes = {allele.gene for allele in germline.alleles()}
         return [
-            *foreign_sentences(unknown, called, locus=germline.locus, own=own),
+            *foreign_sentences(unknown, called, locus=germline.locus, own=own, genes=genes),
             *cause_sentences(
                 self.causes,
                 self.zeros,

@@ -10,7 +10,6 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
@@ -18,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Problem, Target, interpreted, over_threads
+from plait.devices.target import Problem, Target, over_threads
 from plait.dp.intervals import rows, walk
 from plait.dp.intervals.loops import BEYOND, SMALLEST_HAIRPIN, Strands
 from plait.lang.compile import bound
@@ -263,14 +262,9 @@ class Summed(NamedTuple):
     drawn: list[str]
 
 
-#: What is launched.
-_SUMS: Final = rows.fill_kernel, rows.pairs_kernel, walk.walk_kernel
-_ENTRIES: Final = (walk.fold_kernel, *_SUMS, walk.suboptimal_kernel)
-
-
-def _entries(compiled: bool) -> Sequence[Any]:
-    """What is launched: compiled, or its definitions."""
-    return _ENTRIES if compiled else [interpreted(one) for one in _ENTRIES]
+def _lanes(fold: Any, zero: Any) -> Any:
+    """The lanes for values like `zero`: as wide as can be where kernels are compiled."""
+    return host_lanes(8 * zero.itemsize) if fold in (walk.fold_kernel, rows.fill_kernel) else lanes_of(1)
 
 
 def bytes_needed(bases: int, *, ensemble: bool) -> int:
@@ -307,9 +301,8 @@ def _in_groups(
     return [found[k] for k in range(len(strands))]
 
 
-def _fold(compiled: bool, batch: FoldBatch, target: Target) -> list[Best]:
-    fold, alg = _entries(compiled)[0], batch.algebra
-    lanes = host_lanes(8 * alg.zero.itemsize) if compiled else lanes_of(1)
+def _fold(fold: Any, batch: FoldBatch, target: Target) -> list[Best]:
+    alg, lanes = batch.algebra, _lanes(fold, batch.algebra.zero)
 
     def run(room: Room, numbers: list[int], group: int, threads: int) -> list[Best]:
         mine = [batch.strands[k] for k in numbers]
@@ -380,9 +373,8 @@ def _fold_in_parts(fold: Any, room: Room, sweep: rows.Sweep, count: int, threads
     return sweep._replace(part=parts[-1]._replace(top=0))
 
 
-def _sum(compiled: bool, batch: EnsembleBatch, target: Target) -> list[Summed]:
-    _, fill, list_pairs, draw, _ = _entries(compiled)
-    lanes, alg = host_lanes(64) if compiled and not batch.logarithms else lanes_of(1), batch.algebra
+def _sum(fill: Any, list_pairs: Any, draw: Any, batch: EnsembleBatch, target: Target) -> list[Summed]:
+    alg, lanes = batch.algebra, lanes_of(1) if batch.logarithms else _lanes(fill, batch.algebra.zero)
 
     @np.errstate(divide="ignore", over="ignore")
     def run(room: Room, numbers: list[int], group: int, threads: int) -> list[Summed]:
@@ -453,9 +445,8 @@ def _listing(
     return tables
 
 
-def _suboptimal(compiled: bool, batch: FoldBatch, target: Target) -> list[Suboptimal]:
-    (fold, *_, search), alg = _entries(compiled), batch.algebra
-    lanes = host_lanes(8 * alg.zero.itemsize) if compiled else lanes_of(1)
+def _suboptimal(fold: Any, search: Any, batch: FoldBatch, target: Target) -> list[Suboptimal]:
+    alg, lanes = batch.algebra, _lanes(fold, batch.algebra.zero)
 
     def run(strand: Strand) -> Suboptimal:
         sweep, n = Room().sweep(lanes, rows.Candidates(), batch, [strand], 1), strand.codes.size
@@ -498,23 +489,17 @@ def _worth(batch: FoldBatch | EnsembleBatch) -> bool:
     return sum(strand.codes.size**2 for strand in batch.strands) >= _WORTH
 
 
+_GPU: Final = "plait.dp.intervals.gpu_fold"
 #: Best structures of sequences.
-FOLDS: Final[Problem[FoldBatch, list[Best]]] = Problem(
-    "best structures",
-    cpu=partial(_fold, True),
-    reference=partial(_fold, False),
-    cuda="plait.dp.intervals.gpu_fold:fold_batch",
-    worth=_worth,
+FOLDS: Final[Problem[FoldBatch, list[Best]]] = Problem.of(
+    "best structures", _fold, walk.fold_kernel, cuda=f"{_GPU}:fold_batch", worth=_worth
 )
 #: Sums over all structures of sequences.
-ENSEMBLES: Final[Problem[EnsembleBatch, list[Summed]]] = Problem(
-    "sums over structures",
-    cpu=partial(_sum, True),
-    reference=partial(_sum, False),
-    cuda="plait.dp.intervals.gpu_fold:sum_batch",
-    worth=_worth,
+_SUMS: Final = rows.fill_kernel, rows.pairs_kernel, walk.walk_kernel
+ENSEMBLES: Final[Problem[EnsembleBatch, list[Summed]]] = Problem.of(
+    "sums over structures", _sum, *_SUMS, cuda=f"{_GPU}:sum_batch", worth=_worth
 )
 #: Structures that are nearly as good as the best ones.
-SUBOPTIMALS: Final[Problem[FoldBatch, list[Suboptimal]]] = Problem(
-    "suboptimal structures", cpu=partial(_suboptimal, True), reference=partial(_suboptimal, False)
+SUBOPTIMALS: Final[Problem[FoldBatch, list[Suboptimal]]] = Problem.of(
+    "suboptimal structures", _suboptimal, walk.fold_kernel, walk.suboptimal_kernel
 )

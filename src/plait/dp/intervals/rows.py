@@ -69,7 +69,7 @@ RING = 32
 #: Columns before the first base of a row that can be read, all of them zero.
 BEFORE = 40
 #: Vectors that are worked out side by side.
-BESIDE = 2
+BESIDE = 4
 
 
 class Candidates(NamedTuple):
@@ -96,10 +96,10 @@ class Intervals(NamedTuple):
 
 
 #: Rows of `RowMemory.rows`: of the last rows, C with each of the ends of loops (`ring_row`). Generic interior
-#: loops by size, of this row and the last.
+#: loops by size (`sums_row`).
 SUMS = ENDS * RING
 #: Loops by kind, without what the outer pair adds.
-FOUND = SUMS + 2 * RING
+FOUND = SUMS + RING
 #: M2 of this row and the last, and s of this row.
 SPLIT = FOUND + 7
 STEMS = SPLIT + 2
@@ -256,7 +256,7 @@ def pass_edge(sweep: Any, i: Any, end: Any, at: Any, bring: bool) -> None:
         if z < 4 * BEFORE:
             row, place = ring_row(z // BEFORE, i), x - BEFORE + z % BEFORE
         elif z < EDGE - 1:
-            row = SUMS + (i & 1) * RING + z - 4 * BEFORE
+            row = SUMS + z - 4 * BEFORE
         if bring:
             store(one, rows, row, place, edge[i, z])
         else:
@@ -326,7 +326,8 @@ def clear_rows(lanes: Any, alg: Any, rows: Any, first: Any, end: Any) -> None:
 @shared
 def ring_row(kind: Any, i: Any) -> Any:
     """The row of C with the ends of a kind of loops, of first base i."""
-    return kind * RING + (i & (RING - 1))
+    # Loops of two and three reach back few rows, which stay in the cache.
+    return kind * RING + (i & (7 if kind == TWO_THREE else RING - 1))
 
 
 @shared
@@ -345,34 +346,58 @@ def sum_generic(sweep: Any, i: Any, way: Any) -> None:
 
     `way` is 1 for loops within pairs of a row, and -1 for those around them.
     """
-    lanes, rule, alg, weights = sweep.lanes, sweep.rule, sweep.alg, sweep.weights
-    rows, group, width = sweep.memory.rows, sweep.strands.group, width_of(sweep.lanes)
-    here, last, side = SUMS + (i & 1) * RING, SUMS + (1 - (i & 1)) * RING, way * group
+    lanes, alg, weights, rows = sweep.lanes, sweep.alg, sweep.weights, sweep.memory.rows
+    group, width = sweep.strands.group, width_of(lanes)
+    side, first, wide = way * group, column(group, first_column(sweep, i)), width * BESIDE
     near, second = ring_row(GENERIC, i + 3 * way), ring_row(GENERIC, i + 4 * way)
     even, odd = splat(lanes, entry(weights, BY_DIFFERENCE)), splat(lanes, entry(weights, BY_DIFFERENCE + 1))
-    for x in range(column(group, first_column(sweep, i)), column(group, sweep.part.end), width * BESIDE):
-        y = x + width
-        for z in (x, y):
-            value = extend(alg, load(lanes, rows, near, z - 3 * side), even)
-            store(lanes, rows, here + 4, z, value)
-            left, right = load(lanes, rows, near, z - 4 * side), load(lanes, rows, second, z - 3 * side)
-            store(lanes, rows, here + 5, z, extend(alg, choice(alg, left, right), odd))
-        first = splat(lanes, alg.zero)
-        other = first
+    count = (column(group, sweep.part.end) - first + wide - 1) // wide
+    for k in range(count):
+        # What the row before has in a place is read before this row writes there.
+        x = first + (count - 1 - k if way > 0 else k) * wide
+        z, on = (x + wide - width, -width) if way > 0 else (x, width)
+        one = two = three = four = splat(lanes, alg.zero)
         for u in range(6, largest_loop(sweep, i, x, way) + 1):
-            by_side = splat(lanes, entry(weights, BY_DIFFERENCE + u - 4))
+            step = splat(lanes, entry(weights, BY_DIFFERENCE + u - 4))
             loop = splat(lanes, entry(weights, BY_SIZE + u))
-            far, back = ring_row(GENERIC, i + (u - 1) * way), (u - 1) * side
-            left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - 3 * side)
-            value = widen(rule, alg, load(lanes, rows, last + u - 2, x - side), left, right, by_side)
-            store(lanes, rows, here + u, x, value)
-            first = close(rule, alg, first, value, loop)
-            left, right = load(lanes, rows, near, y - back), load(lanes, rows, far, y - 3 * side)
-            value = widen(rule, alg, load(lanes, rows, last + u - 2, y - side), left, right, by_side)
-            store(lanes, rows, here + u, y, value)
-            other = close(rule, alg, other, value, loop)
-        store(lanes, rows, FOUND + GENERIC, x, first)
-        store(lanes, rows, FOUND + GENERIC, y, other)
+            at = sums_row(i, u, way), near, (u - 1) * side, ring_row(GENERIC, i + (u - 1) * way), side
+            one = add_wider(sweep, at, step, loop, z, one)
+            two = add_wider(sweep, at, step, loop, z + on, two)
+            three = add_wider(sweep, at, step, loop, z + 2 * on, three)
+            four = add_wider(sweep, at, step, loop, z + 3 * on, four)
+        store_four(sweep, FOUND + GENERIC, z, on, one, two, three, four)
+        for z in range(x, x + wide, width):
+            value = extend(alg, load(lanes, rows, near, z - 3 * side), even)
+            store(lanes, rows, sums_row(i, 4, way), z, value)
+            left, right = load(lanes, rows, near, z - 4 * side), load(lanes, rows, second, z - 3 * side)
+            store(lanes, rows, sums_row(i, 5, way), z, extend(alg, choice(alg, left, right), odd))
+
+
+@shared
+def sums_row(i: Any, u: Any, way: Any) -> Any:
+    """The row of interior loops of u bases by size: that of u - 2 in the row before, one place on."""
+    return SUMS + ((u + 2 * way * i) & (RING - 1))
+
+
+@shared
+def add_wider(sweep: Any, at: Any, step: Any, loop: Any, x: Any, so_far: Any) -> Any:
+    """Besides, interior loops of a size, from those with two bases less."""
+    lanes, rule, alg, rows = sweep.lanes, sweep.rule, sweep.alg, sweep.memory.rows
+    row, near, back, far, side = at
+    left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - 3 * side)
+    value = widen(rule, alg, load(lanes, rows, row, x - side), left, right, step)
+    store(lanes, rows, row, x, value)
+    return close(rule, alg, so_far, value, loop)
+
+
+@shared
+def store_four(sweep: Any, row: Any, x: Any, on: Any, one: Any, two: Any, three: Any, four: Any) -> None:
+    """Write vectors side by side."""
+    lanes, rows = sweep.lanes, sweep.memory.rows
+    store(lanes, rows, row, x, one)
+    store(lanes, rows, row, x + on, two)
+    store(lanes, rows, row, x + 2 * on, three)
+    store(lanes, rows, row, x + 3 * on, four)
 
 
 @shared
@@ -399,9 +424,10 @@ def largest_loop(sweep: Any, i: Any, x: Any, way: Any) -> Any:
     end, group = sweep.part.end, sweep.strands.group
     if group == 1:
         return min(LARGEST_LOOP, end - 1 - i) if way > 0 else LARGEST_LOOP
-    # A hairpin and its pair are within: no loop is larger in these columns, nor is one looked for.
+    # A hairpin and its pair are within: no loop is larger in these columns, nor is one looked for; but one
+    # more, so that what earlier rows have left in `sums_row`, where this row does not write, is zero.
     j = x // group - RING
-    return min(LARGEST_LOOP, j + 1 - i - SMALLEST_HAIRPIN - 3 if way > 0 else end - 2 - j + i - 1)
+    return min(LARGEST_LOOP, j + BESIDE - i - SMALLEST_HAIRPIN - 3 if way > 0 else end - 1 - j + i - 1)
 
 
 @shared
@@ -416,7 +442,7 @@ def sum_beside(sweep: Any, i: Any, way: Any) -> None:
         largest = largest_loop(sweep, i, x, way)
         sum_one_side(sweep, i, way, x, largest, ONE_SIDED, BY_ONE_SIDED, 1)
         sum_one_side(sweep, i, way, x, largest, BULGE, BY_BULGE, 0)
-        for z in (x, x + width):
+        for z in range(x, x + width * BESIDE, width):
             left, right = load(lanes, rows, near, z - 4 * side), load(lanes, rows, far, z - 3 * side)
             inner = choice(alg, left, right)
             store(lanes, rows, FOUND + TWO_THREE, z, close(rule, alg, splat(lanes, alg.zero), inner, loop))
@@ -425,20 +451,25 @@ def sum_beside(sweep: Any, i: Any, way: Any) -> None:
 @shared
 def sum_one_side(sweep: Any, i: Any, way: Any, x: Any, most: Any, kind: Any, table: Any, least: Any) -> None:
     """Loops of a kind: of the `least` bases, one or none, on a side, and at least two more on the other."""
-    lanes, rule, alg, rows = sweep.lanes, sweep.rule, sweep.alg, sweep.memory.rows
-    group, y = sweep.strands.group, x + width_of(sweep.lanes)
+    group, width = sweep.strands.group, width_of(sweep.lanes)
     near, short = ring_row(kind, i + (1 + least) * way), (1 + least) * way * group
-    first = splat(lanes, alg.zero)
-    other = first
+    one = two = three = four = splat(sweep.lanes, sweep.alg.zero)
     for k in range(2 + least, most + 1 - least):
-        step = splat(lanes, entry(sweep.weights, table + least + k))
-        far, back = ring_row(kind, i + (1 + k) * way), (1 + k) * way * group
-        left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - short)
-        first = close(rule, alg, first, choice(alg, left, right), step)
-        left, right = load(lanes, rows, near, y - back), load(lanes, rows, far, y - short)
-        other = close(rule, alg, other, choice(alg, left, right), step)
-    store(lanes, rows, FOUND + kind, x, first)
-    store(lanes, rows, FOUND + kind, y, other)
+        step = splat(sweep.lanes, entry(sweep.weights, table + least + k))
+        at = near, ring_row(kind, i + (1 + k) * way), (1 + k) * way * group, short
+        one = add_longer(sweep, at, step, x, one)
+        two = add_longer(sweep, at, step, x + width, two)
+        three = add_longer(sweep, at, step, x + 2 * width, three)
+        four = add_longer(sweep, at, step, x + 3 * width, four)
+    store_four(sweep, FOUND + kind, x, width, one, two, three, four)
+
+
+@shared
+def add_longer(sweep: Any, at: Any, step: Any, x: Any, so_far: Any) -> Any:
+    """Besides, loops of a size on one side."""
+    lanes, alg, rows = sweep.lanes, sweep.alg, sweep.memory.rows
+    left, right = load(lanes, rows, at[0], x - at[2]), load(lanes, rows, at[1], x - at[3])
+    return close(sweep.rule, alg, so_far, choice(alg, left, right), step)
 
 
 @shared
@@ -510,7 +541,7 @@ def pair_cell(sweep: Any, i: Any, j: Any, g: Any) -> None:
     x = column(group, j) + g
     kind = pair_type(weights, strands, i, j, g)
     value = hairpin_weight(weights, strands, alg, inward(strands, kind, i, j, g), i, j, g)
-    value = add_small_loops(Within(), sweep, kept.closed, kind, i, j, g, value)
+    value = add_small_loops(sweep, kept.closed, kind, i, j, g, 1, value)
     value = choice(alg, value, closed_by_sums(sweep, kind, i, j, g))
     value = times_paired(strands, alg, 0, value, i, j, g)
     row = outward(strands, kind, i, j, g)
@@ -549,50 +580,34 @@ def add_found(sweep: Any, row: Any, x: Any, value: Any) -> Any:
     return value
 
 
-class Within(NamedTuple):
-    """Pairs within one."""
-
-
-class Around(NamedTuple):
-    """Pairs around one."""
-
-
-def _add_within(
-    way: Any, s: Any, table: Any, kind: Any, i: Any, j: Any, g: Any, left: Any, right: Any, so_far: Any
+@shared
+def add_small_loop(
+    s: Any, table: Any, kind: Any, i: Any, j: Any, g: Any, way: Any, left: Any, right: Any, so_far: Any
 ) -> Any:
-    p, q = i + 1 + left, j - 1 - right
-    inner = load(OneLane(1), table, 0, s.kept.starts[p] + q * s.strands.group + g)
-    within = pair_type(s.weights, s.strands, q, p, g)
-    loop = small_loop(s.weights, s.strands, s.alg, kind, within, i, j, p, q, g)
-    return close(s.rule, s.alg, so_far, inner, loop)
-
-
-def _add_around(
-    way: Any, s: Any, table: Any, kind: Any, p: Any, q: Any, g: Any, left: Any, right: Any, so_far: Any
-) -> Any:
-    i, j = p - 1 - left, q + 1 + right
-    if i < 0:
+    """Besides, a loop of so many bases on its sides; zeros, as behind the last base, are not left out."""
+    p, q = i + (1 + left) * way, j - (1 + right) * way
+    if way < 0 and p < 0:
         return so_far
-    outer = load(OneLane(1), table, 0, s.kept.starts[i] + j * s.strands.group + g)
-    around, within = pair_type(s.weights, s.strands, i, j, g), pair_type(s.weights, s.strands, q, p, g)
-    loop = small_loop(s.weights, s.strands, s.alg, around, within, i, j, p, q, g)
-    return close(s.rule, s.alg, so_far, times_paired(s.strands, s.alg, 0, outer, i, j, g), loop)
-
-
-#: Besides, a loop of so many bases on its sides; what is zero, as behind the last base, is not left out.
-add_small_loop = by_type_of({Within: _add_within, Around: _add_around})
+    value = load(OneLane(1), table, 0, s.kept.starts[p] + q * s.strands.group + g)
+    a, b, c, d = (i, j, p, q) if way > 0 else (p, q, i, j)
+    outer = kind if way > 0 else pair_type(s.weights, s.strands, a, b, g)
+    inner = pair_type(s.weights, s.strands, d, c, g)
+    loop = small_loop(s.weights, s.strands, s.alg, outer, inner, a, b, c, d, g)
+    if way < 0:
+        value = times_paired(s.strands, s.alg, 0, value, a, b, g)
+    return close(s.rule, s.alg, so_far, value, loop)
 
 
 @shared
-def add_small_loops(way: Any, sweep: Any, table: Any, kind: Any, i: Any, j: Any, g: Any, value: Any) -> Any:
-    """Besides, small loops with pairs `Within` a pair of a kind or `Around` it: C, or derivatives by it."""
-    value = add_small_loop(way, sweep, table, kind, i, j, g, 0, 0, value)
-    value = add_small_loop(way, sweep, table, kind, i, j, g, 0, 1, value)
-    value = add_small_loop(way, sweep, table, kind, i, j, g, 1, 0, value)
-    value = add_small_loop(way, sweep, table, kind, i, j, g, 1, 1, value)
-    value = add_small_loop(way, sweep, table, kind, i, j, g, 1, 2, value)
-    value = add_small_loop(way, sweep, table, kind, i, j, g, 2, 1, value)
-    return add_small_loop(way, sweep, table, kind, i, j, g, 2, 2, value)
+def add_small_loops(sweep: Any, table: Any, kind: Any, i: Any, j: Any, g: Any, way: Any, value: Any) -> Any:
+    """Besides, small loops with pairs within a pair of a kind, or around it: C, or derivatives by it."""
+    value = add_small_loop(sweep, table, kind, i, j, g, way, 0, 0, value)
+    value = add_small_loop(sweep, table, kind, i, j, g, way, 0, 1, value)
+    value = add_small_loop(sweep, table, kind, i, j, g, way, 1, 0, value)
+    value = add_small_loop(sweep, table, kind, i, j, g, way, 1, 1, value)
+    value = add_small_loop(sweep, table, kind, i, j, g, way, 1, 2, value)
+    value = add_small_loop(sweep, table, kind, i, j, g, way, 2, 1, value)
+    return add_small_loop(sweep, table, kind, i, j, g, way, 2, 2, value)
 
 
 @shared
@@ -740,12 +755,11 @@ class Outside(NamedTuple):
 
 @shared
 def derive(reverse: Any) -> None:
-    """Derivatives of all cells; those by X[0], in `outside.exterior`, are the caller's."""
+    """Derivatives of all cells, behind `fill`; those by X[0], in `outside.exterior`, are the caller's."""
     lanes, rule, alg, memory = reverse.lanes, reverse.rule, reverse.alg, reverse.memory
     strands, outside = reverse.strands, reverse.outside
     n, group = strands.longest, strands.group
     clear_rows(lanes, alg, memory.rows, 0, ROWS)
-    list_mates(reverse)
     for p in range(n):
         clear_rings(reverse, p, 0)
         sum_generic(reverse, p, -1)
@@ -826,7 +840,7 @@ def around_cell(reverse: Any, p: Any, q: Any, g: Any) -> None:
     stem = choice(alg, load(one, rows, _BY_SINGLE, x), load(one, rows, _BEHIND, x))
     total = close(rule, alg, total, stem, entry(weights, row + STEM))
     total = add_found(reverse, row, x, total)
-    total = add_small_loops(Around(), reverse, outside.closed, kind, p, q, g, total)
+    total = add_small_loops(reverse, outside.closed, kind, p, q, g, -1, total)
     store(one, outside.closed, 0, kept.starts[p] + at, total)
     total = times_paired(strands, alg, 0, total, p, q, g)
     row = inward(strands, kind, p, q, g)

@@ -101,7 +101,9 @@
     let columns = 0;
     if (panels) {
       const [least, most] = figure.cell;
-      columns = Math.max(1, Math.min(most, panels, Math.floor((width - 55) / (least + 16))));
+      const fit = Math.max(1, Math.min(most, panels, Math.floor((width - 55) / (least + 16))));
+      // In as few lines, and these as full: four panels are two and two, not three and one.
+      columns = Math.ceil(panels / Math.ceil(panels / fit));
       setColumns(spec, columns);
     } else {
       spec.width = width;

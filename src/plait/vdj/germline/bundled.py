@@ -6,7 +6,6 @@ import gzip
 import re
 from dataclasses import replace
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 from plait.errors import FormatError, InvalidInput
@@ -161,7 +160,7 @@ _GROUPS = {"": LOCI, "_tr": LOCI[3:], "_ig": LOCI[:3]}
 
 def _data() -> dict[str, str]:
     """File name by name of the set."""
-    folder = resources.files("plait.vdj.germline").joinpath("data")
+    folder = Path(__file__).with_name("data")
     names = sorted(item.name for item in folder.iterdir() if item.name.endswith(_SUFFIX))
     return {name.removesuffix(_SUFFIX): name for name in names}
 
@@ -183,7 +182,7 @@ def _group(name: str) -> list[str]:
 @cache
 def _bundled(name: str) -> GermlineSet:
     file = _data()[name]
-    packed = resources.files("plait.vdj.germline").joinpath("data", file).read_bytes()
+    packed = (Path(__file__).with_name("data") / file).read_bytes()
     return parse_airr_json(file, gzip.decompress(packed).decode(), name=name)
 
 

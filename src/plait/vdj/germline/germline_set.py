@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from importlib import resources
 from itertools import pairwise
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -446,7 +446,7 @@ def inferred_locus(alleles: Sequence[Allele]) -> str:
 
 @cache
 def _rules() -> tuple[dict[str, Any], ...]:
-    text = resources.files("plait.vdj.germline").joinpath("data/order_rules.json").read_text("utf-8")
+    text = Path(__file__).with_name("data").joinpath("order_rules.json").read_text("utf-8")
     return tuple(json.loads(text)["rules"])
 
 

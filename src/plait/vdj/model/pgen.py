@@ -364,8 +364,9 @@ class PgenSummary(RowTotals):
         locus = next(iter(loci.most_common(1)), ("", 0))[0]
         unknown = {segment: self.foreign.of(f"unknown_{segment}_call") for segment in "vj"}
         rows = self.zeros + self.statuses["ok"]
+        genes = {gene.gene for gene in (*model.v, *model.j)}
         return [
-            *foreign_sentences(unknown, self.called, locus=locus, own=own),
+            *foreign_sentences(unknown, self.called, locus=locus, own=own, genes=genes),
             *cause_sentences(self.causes, self.zeros, rows, what="generation probability", own=own),
         ]
 

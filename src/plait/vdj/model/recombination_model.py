@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -688,7 +687,7 @@ _OF_RIGHOR = (
 
 
 def _data() -> dict[str, Any]:
-    folder = resources.files("plait.vdj.model").joinpath("data")
+    folder = Path(__file__).with_name("data")
     items = sorted((item for item in folder.iterdir() if item.name.endswith(_SUFFIX)), key=lambda i: i.name)
     return {item.name.removesuffix(_SUFFIX): item for item in items}
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -135,7 +135,7 @@ class Column(NamedTuple):
 @cache
 def _columns() -> tuple[tuple[str, Column], ...]:
     """Columns of ``data/columns.tsv`` in order, and where they are given: ``always``, or if asked for."""
-    text = (files("plait.vdj.reads") / "data" / "columns.tsv").read_text("utf-8")
+    text = (Path(__file__).with_name("data") / "columns.tsv").read_text("utf-8")
     rows = (line.split("\t") for line in text.splitlines()[1:])
     return tuple(
         (when, Column(name, pa.type_for_alias(kind), meaning, airr == "airr"))
