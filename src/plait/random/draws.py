@@ -17,7 +17,7 @@ from plait.lang.lanes import minimum, product, ratio, select
 Size = int | tuple[int, ...]
 DType = Literal["float64", "float32"]
 Out = NDArray[Any] | None
-Drawn = NDArray[Any]
+Real = NDArray[Any]
 #: Numbers that are worth the start of a GPU which was not asked for by name.
 WORTH: Final = 1 << 30
 _BELOW_ONE: Final = {"float64": 1 - 2.0**-53, "float32": 1 - 2.0**-24}
@@ -210,19 +210,17 @@ class Generator(ABC):
         return self._drawn(self._word, self._unit, size, "uint32", out, **on)
 
     @spelled
-    def uniform(self, size: Size, *, dtype: DType = "float64", out: Out = None, **on: Unpack[On]) -> Drawn:
+    def uniform(self, size: Size, *, dtype: DType = "float64", out: Out = None, **on: Unpack[On]) -> Real:
         """Numbers between 0 and 1, of the shape `size`; neither end, but for the points of `Sobol`."""
         return self._drawn(Uniform(_BELOW_ONE.get(dtype, 0.0)), self._unit, size, dtype, out, **on)
 
     @spelled
-    def normal(self, size: Size, *, dtype: DType = "float64", out: Out = None, **on: Unpack[On]) -> Drawn:
+    def normal(self, size: Size, *, dtype: DType = "float64", out: Out = None, **on: Unpack[On]) -> Real:
         """Normal numbers of mean 0 and variance 1: where their distribution reaches a uniform number."""
         return self._drawn(Normal(), self._inner, size, dtype, out, **on)
 
     @spelled
-    def exponential(
-        self, size: Size, *, dtype: DType = "float64", out: Out = None, **on: Unpack[On]
-    ) -> Drawn:
+    def exponential(self, size: Size, *, dtype: DType = "float64", out: Out = None, **on: Unpack[On]) -> Real:
         """Exponential numbers of mean 1: minus the logarithm of a uniform number."""
         return self._drawn(Exponential(), self._inner, size, dtype, out, **on)
 
