@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 
 from plait.cli.options import (
     DeviceOption,
+    FurtherTable,
     OptionalTable,
     RowProgress,
     ThreadsOption,
@@ -149,7 +150,7 @@ def fold(
     seed: WholeNumber = 0,
     suboptimal: float | None = None,
     most: WholeNumber = 100_000,
-    pairs: Path | None = None,
+    pairs: FurtherTable = None,
     plot: Path | None = None,
     known: KnownOptions = _KNOWN,
     shape: ShapeOptions = _SHAPE,

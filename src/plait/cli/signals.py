@@ -14,6 +14,7 @@ from plait.cli.options import (
     DeviceOption,
     FileOutput,
     Flag,
+    FurtherTable,
     OptionalOutput,
     Several,
     Signed,
@@ -69,7 +70,7 @@ def decode(
     code: str,
     output: FileOutput,
     information: Flag = False,
-    report: Path | None = None,
+    report: FurtherTable = None,
     decoder: DecoderOptions = _DECODER,
 ) -> None:
     """Decode words.

@@ -53,7 +53,7 @@ def encode_file(bits: Path, output: Path, *, code: str) -> tuple[int, int]:
 
 
 def decode_file(
-    ratios: Path, output: Path, *, code: str, information: bool, report: Path | None, **settings: Any
+    ratios: Path, output: Path, *, code: str, information: bool, report: Path | str | None, **settings: Any
 ) -> tuple[int, int, float]:
     """Write decoded words, or their information; words, those that are of the code, mean iterations.
 
@@ -85,7 +85,7 @@ def simulate_file(output: Path | None, *, code: str, ebn0: str, **settings: Any)
     return found
 
 
-def _write(output: Path | None, code: str, columns: dict[str, NDArray[Any]], inputs: list[Path]) -> None:
+def _write(output: Path | str | None, code: str, columns: dict[str, Any], inputs: list[Path]) -> None:
     batch = pa.record_batch({name: pa.array(values) for name, values in columns.items()})
     with table_or_lines(output, batch.schema, metadata={"code": code}, inputs=inputs) as table:
         table.write(batch)
