@@ -108,9 +108,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed("the memory of this machine is used up; fewer --threads need less", _WRONG_REQUEST)
     except OSError as error:
         # A file that went away, or turned out to be unusable, while the command was at it.
-        if error.filename is None and error.errno in _FULL:
+        if error.filename is None and error.errno in (*_FULL, errno.EBADF):
             # Python tells no name where what is printed finds no room.
-            return _failed(f"output: found {error.strerror}, expected room for it", _WRONG_REQUEST)
+            found = "it closed" if error.errno == errno.EBADF else error.strerror
+            return _failed(f"output: found {found}, expected room for it", _WRONG_REQUEST)
         if error.filename is None:
             return _unexpected(error)
         return _failed(

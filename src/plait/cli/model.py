@@ -13,7 +13,7 @@ from plait.cli.options import (
     Bar,
     DeviceOption,
     Flag,
-    OutputOption,
+    FolderOutput,
     RowProgress,
     Signed,
     TableOutput,
@@ -348,7 +348,7 @@ _EVIDENCE = EvidenceParameters()
 
 def infer(
     *inputs: Path,
-    output: OutputOption,
+    output: FolderOutput,
     genes: StartParameters = _START,
     evidence: EvidenceParameters = _EVIDENCE,
     source: JunctionSource = JunctionSource(),

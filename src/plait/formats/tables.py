@@ -18,8 +18,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from plait._version import __version__
 from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.formats.atomic import AtomicFile, TextOutput, bad_output, check_not_input, encoder, output_errors
+from plait.formats.atomic import (
+    AtomicFile,
+    TextOutput,
+    bad_output,
+    check_different,
+    check_not_input,
+    check_output,
+    encoder,
+    output_errors,
+)
 from plait.formats.layouts import is_text
 from plait.formats.places import address_of
 from plait.formats.row_groups import DIFFERENCES, MAGIC, PACKED, EncodedRows, RowGroups
@@ -255,6 +265,21 @@ def check_one_file(path: str | os.PathLike[str], parts: PartSettings) -> None:
         raise bad_output(path, ", a file in a store", "a file of this machine, or a folder of parts", hint)
 
 
+def facts_of(kind: str, inputs: Iterable[object], **facts: object) -> dict[str, str]:
+    """Metadata of a table: which version of plait made it of which inputs, and other facts."""
+    own = {"version": __version__, "inputs": [os.path.realpath(str(path)) for path in inputs], **facts}
+    return {f"plait.{kind}": json.dumps(own, sort_keys=True, default=str)}
+
+
+def check_tables(inputs: Iterable[str | os.PathLike[str]], *paths: str | os.PathLike[str] | None) -> None:
+    """Check, before long work, that tables can be written; those that are not wanted are None."""
+    check_different(*paths)
+    for path in paths:
+        if path is not None:
+            table_suffix(path)
+            check_output(path, inputs)
+
+
 def table_suffix(path: str | os.PathLike[str]) -> str:
     """Which of `TABLE_SUFFIXES` a name ends in, in lower case, or a slash; InvalidInput if it is none."""
     if os.fspath(path).endswith("/"):
@@ -296,13 +321,17 @@ class TableWriter(WholeOrNot):
         self._check(batch)
         return batch
 
-    def write(self, rows: ReadyRows) -> None:
+    def write(self, rows: ReadyRows | pa.Table) -> None:
         """Append rows with the columns of `schema`; in Parquet each batch is one row group.
 
         InvalidInput if the batch has other columns; FormatError if the disk is full, or a cell cannot be
         written as text; Unsupported if Parquet cannot hold the values; Arrow before 25 refuses a null
         fixed-size list, for example.
         """
+        if isinstance(rows, pa.Table):
+            for batch in rows.to_batches():
+                self.write(batch)
+            return
         if isinstance(rows, pa.RecordBatch):
             self._check(rows)
         count = rows.num_rows if isinstance(rows, pa.RecordBatch) else rows.rows
