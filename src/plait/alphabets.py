@@ -21,6 +21,7 @@ __all__ = [
     "encode",
     "reverse_complement",
     "reverse_complement_masks",
+    "shown_letter",
     "translate",
 ]
 
@@ -70,6 +71,26 @@ def encode(sequence: str | bytes) -> NDArray[np.uint8]:
     """
     raw = sequence.encode("utf-8", "replace") if isinstance(sequence, str) else sequence
     return IUPAC_MASK[np.frombuffer(raw, np.uint8)]
+
+
+def shown_letter(text: bytes | NDArray[np.uint8], place: int) -> str:
+    r"""A letter as messages show it: in quotes, as a character of UTF-8 that begins there, or else the byte.
+
+    Parameters
+    ----------
+    text
+        Letters, as bytes.
+    place
+        Where it begins.
+
+    Examples
+    --------
+    >>> shown_letter("GGéC".encode(), 2), shown_letter(b"GG\xff", 2)
+    ("'é'", 'the byte 0xFF')
+    """
+    letter = bytes(text[place : place + 4]).decode("utf-8", "replace")[0]
+    shown = letter.isprintable() and letter not in " \ufffd"
+    return repr(letter) if shown else f"the byte 0x{text[place]:02X}"
 
 
 def decode(masks: NDArray[np.uint8]) -> str:

@@ -19,7 +19,9 @@ from __future__ import annotations
 
 import copyreg
 import math
+import operator
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 __all__ = [
     "CountOverflow",
@@ -34,6 +36,8 @@ __all__ = [
     "check_choice",
     "in_range",
     "one_of",
+    "whole",
+    "whole_fields",
 ]
 
 
@@ -142,6 +146,66 @@ def in_range(parameter: str, value: float, least: int, most: float = math.inf) -
     if not least <= value <= most:
         wanted = f"at least {least}" if most == math.inf else f"{least} to {most}"
         raise InvalidInput(parameter, found=value, expected=wanted)
+
+
+def whole(
+    parameter: str, value: Any, least: int = 0, most: float = math.inf, why: str = "", hint: str | None = None
+) -> int:
+    """Check that the value of a parameter is a whole number, of Python or NumPy, in a range.
+
+    Parameters
+    ----------
+    parameter, value
+        Its name and what was given.
+    least, most
+        The range, ends included.
+    why
+        For the message, after the range.
+    hint
+        For the message.
+
+    Returns
+    -------
+    int
+        The number.
+
+    Raises
+    ------
+    InvalidInput
+        If it is not; a number with a point is none, and neither is a truth value.
+    """
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not least <= number <= most:
+        found = repr(value) if number is None else number
+        wanted = f" of at least {least}" if most == math.inf else f" from {least} to {most}"
+        raise InvalidInput(parameter, found=found, expected=f"a whole number{wanted}{why}", hint=hint)
+    return number
+
+
+def whole_fields(settings: Any, *fields: str, least: int = 0, most: float = math.inf) -> None:
+    """Make fields of frozen settings whole numbers; what is None by default may be None.
+
+    Parameters
+    ----------
+    settings
+        A dataclass.
+    *fields
+        Names of its fields.
+    least, most
+        Their range, ends included.
+
+    Raises
+    ------
+    InvalidInput
+        If one is no whole number or out of range.
+    """
+    for name in fields:
+        value = getattr(settings, name)
+        if value is not None or settings.__dataclass_fields__[name].default is not None:
+            object.__setattr__(settings, name, whole(name, value, least, most))
 
 
 class FormatError(PlaitError, ValueError):

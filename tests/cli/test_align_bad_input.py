@@ -90,9 +90,9 @@ SETTINGS: dict[str, tuple[tuple[str, ...], str]] = {
     "end": (("--mode", "semiglobal", "--free-ends", "query"), "found 'query', expected any of query_start"),
     "x-drop": (
         ("--x-drop", "5"),
-        "x_drop: found 5 in mode 'global', expected a whole number, 0 or more, in mode 'extension'",
+        "x_drop: found 5 in mode 'global', expected mode 'extension'",
     ),
-    "negative-drop": (("--mode", "extension", "--x-drop", "-5"), "x_drop: found -5 in mode 'extension'"),
+    "negative-drop": (("--mode", "extension", "--x-drop", "-5"), "x_drop: found -5, expected a whole number"),
     "band": (("--band", "5:2"), "--band: found '5:2', expected a number such as 100, or two"),
     "no-band": (("--band", "x"), "--band: found 'x'"),
     "narrow": (("--band", "1:2"), "band for q1 and q1: found 1 to 2, expected a band that holds the start"),

@@ -208,9 +208,9 @@ def test_ambiguous_calls(plait: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--pi", "-1"), "pi: found -1, expected whole numbers from 0 to 16"),
+        (("--pi", "-1"), "pi: found -1, expected a whole number from 0 to 16"),
         (("--pi", "17"), "pi: found 17, expected"),
-        (("--nu", "-3"), "nu: found -3, expected whole numbers from 0 to 200"),
+        (("--nu", "-3"), "nu: found -3, expected a whole number from 0 to 200"),
         (("--nu", "1000000"), "nu: found 1000000, expected"),
         (("--nu-vd", "201"), "nu_vd: found 201, expected"),
         (("--sweep-nu", "0:300"), "sweep_nu: found 201, expected"),
@@ -220,7 +220,7 @@ def test_ambiguous_calls(plait: Any, tmp_path: Path) -> None:
             ("--model", "dp1", "--sweep-pi", "0:2"),
             "sweep_pi: found a value with model dp1, expected model dp2",
         ),
-        (("--model", "exhaustive", "--max-n", "11"), "max_n: found 11, expected whole numbers from 0 to 10"),
+        (("--model", "exhaustive", "--max-n", "11"), "max_n: found 11, expected a whole number from 0 to 10"),
         (("--threads", "0"), "threads: found 0, expected a whole number of at least 1"),
         (("--germline", "mose_trb"), "mouse_trb"),
         (("--anchors", "nowhere.csv"), "nowhere.csv"),

@@ -95,7 +95,7 @@ def test_a_sheet_names_folders(plait: Any, counted: Path, tmp_path: Path) -> Non
     [
         (("-o", "{}/o.parquet", "--partition", "v_call"), "a folder of parts with it; write a folder"),
         (("-o", "{}/o/", "--partition", "nobody"), "--partition: found 'nobody', expected a column"),
-        (("-o", "{}/o/", "--part-rows", "0"), "--part-rows: found 0, expected at least 1"),
+        (("-o", "{}/o/", "--part-rows", "0"), "--part-rows: found 0, expected a whole number of at least 1"),
         (("-o", "{}/none/o/"), "in a folder that does not exist"),
         (("-o", "s3://bucket/o.parquet"), "a file in a store"),
     ],

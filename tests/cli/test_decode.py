@@ -51,7 +51,8 @@ def test_graphs(tmp_path: Path) -> None:
     (tmp_path / "g.txt").write_text("0 1 1 7 0.5\n1 0 2 8\n0\n1 1\n")
     np.save(tmp_path / "frames.npy", np.zeros((3, 2)))
     words = ["decode", str(tmp_path / "g.txt"), str(tmp_path / "frames.npy"), "-o", str(tmp_path / "o.tsv")]
-    assert main([*words, "--beam", "5", "--active", "2"]) == 0
+    for active in ("2", "99999999999999999999"):
+        assert main([*words, "--beam", "5", "--active", active]) == 0
     assert rows_of(tmp_path / "o.tsv") == [["sequence_id", "score", "labels"], ["1", "-2", "7,8,7"]]
     assert main([*words, "--what", "count"]) == 0
     assert rows_of(tmp_path / "o.tsv")[1] == ["1", "1"]
@@ -65,7 +66,7 @@ def test_graphs(tmp_path: Path) -> None:
         (["MODEL", "bad.fasta"], "found N, symbol 2 of sequence 'x', expected one of A, C, G, T"),
         (["MODEL", "dna.fasta", "--beam", "3"], "found a hidden Markov model, expected best with a graph"),
         (["g.txt", "frames.npy", "--what", "sum", "--active", "3"], "beam, active: found sum with a graph"),
-        (["g.txt", "frames.npy", "--active", "0"], "active: found 0, expected at least 1"),
+        (["g.txt", "frames.npy", "--active", "0"], "active: found 0, expected a whole number of at least 1"),
         (["gone.txt", "frames.npy"], "gone.txt: found no such file, expected a file to read"),
         (["none.json", "dna.fasta"], "none.json: found the fields none, expected an object with start"),
         (["MODEL", "text.npy"], "expected a .npy file of numbers"),

@@ -130,7 +130,7 @@ def test_fewer_rows(plait: Any, installed: Path, tmp_path: Path, undrawn: None) 
 @pytest.mark.parametrize("rows", [0, -5])
 def test_rows_must_be_some(plait: Any, tmp_path: Path, rows: int) -> None:
     found = plait("demo", "-o", tmp_path / "out", "--rows", rows)
-    assert found.status == 2 and f"rows: found {rows}, expected at least 1" in found.err
+    assert found.status == 2 and f"rows: found {rows}, expected a whole number of at least 1" in found.err
 
 
 def test_without_the_data(plait: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, draws: None) -> None:

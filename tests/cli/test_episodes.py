@@ -51,7 +51,7 @@ def test_mining_and_counting(events: Path, tmp_path: Path, capsys: pytest.Captur
         (["--window", "1-2", "--support", "3"], "--window: found '1-2', expected LO:HI, two numbers"),
         (["--window", "2:1", "--support", "3"], "window: found 2:1"),
         (["--window", "-1:1", "--support", "3"], "window: found -1:1"),
-        (["--window", "1:2", "--support", "-3"], "support: found -3, expected at least 1"),
+        (["--window", "1:2", "--support", "-3"], "support: found -3, expected a whole number of at least 1"),
         (["--window", "1:2", "--support", "3", "--time-column", "x"], "expected a column 'x'"),
         (["--window", "1:2", "--support", "3", "--time-column", "type"], "record 0, column 'type': found 'n"),
         (["--list", "LIST"], "line 3: found 'B -(2,1]-> A'"),

@@ -33,6 +33,13 @@ def test_text_is_that_of_rnafold(fasta: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == expected
 
 
+def test_pairs_in_a_folder_of_parts(fasta: Path, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs"
+    words = ["fold", str(fasta), "-o", str(tmp_path / "o.txt"), "--probabilities", "--pairs"]
+    assert main([*words, f"{pairs}/"]) == main([*words, f"{pairs}.parquet"]) == 0
+    assert pq.read_table(pairs).to_pylist() == pq.read_table(f"{pairs}.parquet").to_pylist() != []
+
+
 def test_ensembles_as_text(fasta: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fold", str(fasta), "--probabilities", "--mea"]) == 0
     # Lines 4 to 8 and those of the tRNA are ViennaRNA 2.7.2's.

@@ -281,10 +281,11 @@ def test_streams_that_end_early(plait: Any, envi: Path, size: int, blocks: tuple
         (("--variable", "v"), "variable: found 'v'"),
         (("--index", "{}/i", "--blocks", "rows:4"), "index: found one for a container"),
         (("--threads", "1.5"), "--threads"),
+        (("--index", "{}/new/"), "new/', expected the name of a file"),
     ],
     ids=[
         *("shape", "no-type", "range", "too-few-bits", "too-many-bits", "blocks", "checksum", "bands"),
-        *("other-coder", "interval", "restricted", "preset", "variable", "index", "threads"),
+        *("other-coder", "interval", "restricted", "preset", "variable", "index", "threads", "index-folder"),
     ],
 )
 def test_wrong_options(plait: Any, envi: Path, words: tuple[str, ...], told: str) -> None:
@@ -292,6 +293,12 @@ def test_wrong_options(plait: Any, envi: Path, words: tuple[str, ...], told: str
         "hsi", "compress", envi, "-o", envi.with_name("out.c123"), *(one.format(envi.parent) for one in words)
     )
     assert (found.status, found.out) == (2, "") and told in found.err and left(envi.parent) == []
+
+
+def test_a_folder_is_no_stream(plait: Any, envi: Path) -> None:
+    found = plait("hsi", "compress", envi, "-o", f"{envi.parent}/new/")
+    assert (found.status, found.out) == (2, "") and "new/', expected the name of a file" in found.err
+    assert left(envi.parent) == []
 
 
 def test_any_reference_interval_is_written_when_asked_for(plait: Any, envi: Path) -> None:

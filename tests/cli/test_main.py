@@ -144,12 +144,27 @@ def test_a_process_removes_its_folder_of_compiled_code(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("plait-*"))
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
-def test_streams_that_are_closed_are_no_error(closed: str) -> None:
-    shown = "" if closed.startswith(">") else f"{__version__}\n"
+@pytest.mark.parametrize(
+    ("closed", "status", "shown", "told"),
+    [
+        (">&-", 2, "", "plait: error: output: found it closed, expected room for it\n"),
+        ("2>&-", 0, f"{__version__}\n", ""),
+        (">&- 2>&-", 2, "", ""),
+    ],
+)
+def test_streams_that_are_closed(closed: str, status: int, shown: str, told: str) -> None:
     command = ["sh", "-c", f'"$0" -m plait --version {closed}', sys.executable]
     found = subprocess.run(command, capture_output=True, text=True)
-    assert (found.returncode, found.stdout, found.stderr) == (0, shown, "")
+    assert (found.returncode, found.stdout, found.stderr) == (status, shown, told)
+
+
+def test_results_that_nobody_can_read(tmp_path: Path) -> None:
+    (tmp_path / "rna.fa").write_text(">a\nGGGGAAAACCCC\n")
+    for output, status in (("", 2), ("-o found.txt", 0)):
+        command = ["sh", "-c", f'"$0" -m plait fold rna.fa {output} >&-', sys.executable]
+        found = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        assert found.returncode == status
+        assert ("standard output: found it closed" in found.stderr) == (status == 2)
 
 
 def test_the_module_and_the_script_are_the_same(repository: Path) -> None:

@@ -45,9 +45,12 @@ def test_lines(capsys: pytest.CaptureFixture[str]) -> None:
             ["mrg32k3a", "-n", "1", "--dimensions", "2"],
             "--dimensions: found it with mrg32k3a, expected",
         ),
-        (["mrg32k3a", "-n", "-1"], "count: found -1, expected at least 0"),
-        (["sobol", "-n", "5", "--skip", "4294967295"], "count: found 5, expected 0 to 1"),
-        (["mt19937", "-n", "1", "--seed", "4294967296"], "seed: found 4294967296, expected 0 to 4294967295"),
+        (["mrg32k3a", "-n", "-1"], "count: found -1, expected a whole number of at least 0"),
+        (["sobol", "-n", "5", "--skip", "4294967295"], "count: found 5, expected a whole number from 0 to 1"),
+        (
+            ["mt19937", "-n", "1", "--seed", "4294967296"],
+            "found 4294967296, expected a whole number from 0 to",
+        ),
         (["mrg32k3a", "-n", "1", "-o", "x.txt"], "x.txt"),
     ],
 )

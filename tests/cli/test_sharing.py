@@ -168,7 +168,7 @@ def test_who_shares_what(plait: Any, write_tsv: Any, tmp_path: Path) -> None:
         ({}, ("--key", "cdr3aa", "--overlap", "o.tsv", "--overlap-depth", "9"), "overlap_depth: found 9"),
         ({}, ("--key", "cdr3aa", "--overlap", "o.csv"), "expected a name that ends in"),
         ({}, ("--key", "cdr3aa", "--mismatches", "1", "--edits", "1"), "found both"),
-        ({}, ("--key", "cdr3aa", "--edits", "4"), "edits: found 4, expected 1 to 3"),
+        ({}, ("--key", "cdr3aa", "--edits", "4"), "edits: found 4, expected a whole number from 1 to 3"),
     ],
 )
 def test_wrong_requests(

@@ -55,6 +55,12 @@ def test_standard_output_has_a_name(plait: Any, fasta: Any) -> None:
         assert plait(*words, *name).out == wanted.out != ""
 
 
+def test_standard_input_that_is_closed(plait: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    found = plait("fold", "-")
+    assert (found.status, found.out) == (2, "") and "-: found no standard input, which is closed" in found.err
+
+
 def test_two_files_cannot_both_come_so(plait: Any, given: Any, fasta: Any) -> None:
     given(fasta(QUERIES, "q.fa"))
     found = plait("align", "-", "-", *QUICK)

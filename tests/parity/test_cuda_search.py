@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -252,6 +253,24 @@ class TestSmall:
         assert found(part._replace(lengths=shorter)) > 0
         # Another array, though it has the same in it.
         assert found(whole._replace(packed=whole.packed.view())) == every
+
+    def test_targets_that_are_gone_leave_no_memory(self) -> None:
+        from plait.dp.pairs import gpu_search as cuda_search
+
+        cuda_search.SLOTS.release()
+        case = Case(7, [5] * 70, letters=4)
+        mine, other = (case.blocks._replace(packed=case.blocks.packed.copy()) for _ in range(2))
+        mine.packed.setflags(write=False)
+        cuda_search.score_batch(BlockBatch([case.query], mine), CudaTarget([0]))
+        (slot,) = cuda_search.SLOTS._free[0]
+        assert slot.holds(mine) and slot._on_device
+        del mine
+        gc.collect()
+        assert slot.columns() is None and not slot._on_device
+        # It is used again.
+        found = cuda_search.score_batch(BlockBatch([case.query], other), CudaTarget([0]))
+        assert np.array_equal(found[0].ravel()[:70], on_cpu(case.query, other).ravel()[:70])
+        assert cuda_search.SLOTS._free[0] == [slot]
 
     def test_a_slot_that_holds_what_is_wanted(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from plait.dp.pairs.gpu_search import SearchPlan, Slots

@@ -216,7 +216,7 @@ def test_a_bad_score_is_told_with_its_column() -> None:
 def test_unreadable_files(tmp_path: Path) -> None:
     path = tmp_path / "m"
     path.write_bytes(b" A C\nA 1 \xe9\n")
-    with pytest.raises(FormatError, match=r"line 2: found the byte 0xe9"):
+    with pytest.raises(FormatError, match=r"line 2: found the byte 0xE9"):
         load_matrix(path)
     path.write_bytes(b"#" * (1 << 20) + b"\n")
     with pytest.raises(FormatError, match="found more than 1048576 bytes"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import Any
 
@@ -9,7 +10,16 @@ import numpy as np
 import pytest
 
 from plait.devices.cuda import cuda, cuda_kernel
-from plait.devices.cuda_devices import Slot, device_facts, devices, free_memory, on_device, over_devices
+from plait.devices.cuda_devices import (
+    Slot,
+    _Kept,
+    device_facts,
+    devices,
+    free_memory,
+    kept,
+    on_device,
+    over_devices,
+)
 
 pytestmark = [pytest.mark.gpu, pytest.mark.cuda_simulator]
 
@@ -87,3 +97,18 @@ def test_work_is_shared_out_in_order() -> None:
     assert over_devices(every, range(20), run) == [k * k for k in range(20)]
     assert 1 <= len(threads) <= len(every)
     assert over_devices(every, [], run) == []
+
+
+def test_what_is_kept_of_an_array_goes_with_it() -> None:
+    device, made = devices()[0], []
+    with on_device(device):
+        source, other = np.ones(3), (np.ones(3),)
+        for _ in range(2):
+            for given in (source, other):
+                kept(device, given, lambda given=given: made.append(type(given)))
+        number = id(source)
+        del source, given
+        gc.collect()
+        kept(device, other, lambda: made.append("again"))
+    assert made == [np.ndarray, tuple]
+    assert (device, number) not in _Kept.tables and (device, id(other)) in _Kept.tables

@@ -148,8 +148,8 @@ def test_bad_events(types: list[str | None], times: list[object], text: str) -> 
         ({"windows": [(0, 1), (0, 1)]}, "expected one or more, each once"),
         ({"windows": [(0, 1), (2, 1)]}, "window: found 2:1, expected LO:HI with 0 <= LO < HI"),
         ({"windows": [(float("nan"), 1)]}, "window: found nan:1"),
-        ({"support": 0}, "support: found 0, expected at least 1"),
-        ({"max_size": 65}, "max_size: found 65, expected 1 to 64"),
+        ({"support": 0}, "support: found 0, expected a whole number of at least 1"),
+        ({"max_size": 65}, "max_size: found 65, expected a whole number from 1 to 64"),
     ],
 )
 def test_bad_settings(changed: dict[str, object], text: str) -> None:

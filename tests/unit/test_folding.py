@@ -112,6 +112,10 @@ def test_stretches_of_many_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
     for one, other in zip(found[1], expected[1], strict=True):
         assert one.samples == other.samples
         assert one.table.probabilities.tolist() == other.table.probabilities.tolist()
+    with pytest.raises(InvalidInput, match="sequence 1: found 'é' at base 4"):
+        mfe(["GGGéCCC"])
+    wide = mfe(sequences, FoldSettings(max_span=10**20), threads=1)
+    assert wide.structures == expected[0].structures
     with pytest.raises(InvalidInput, match="sequence 19: found 'X' at base 2"):
         mfe([*sequences[:18], "AXC", *sequences[18:], "Z"], threads=3)
 

@@ -144,7 +144,7 @@ WRONG_HEADERS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "no-order": (replaced("\nbyte order = 1", ""), ("no field 'byte order'",)),
     "order": (replaced("\nbyte order = 1", "\nbyte order = 2"), ("byte order = 2", "0 (little) or 1 (big)")),
     "lines": (replaced("lines   = 2", "lines = 2.5"), ("lines = 2.5", "a whole number")),
-    "none": (replaced("lines   = 2", "lines = 0"), ("found rows 0", "1 to 65,536")),
+    "none": (replaced("lines   = 2", "lines = 0"), ("found rows 0", "1 to 65536")),
     "interleave": (replaced("= bil", "= bix"), ("interleave = bix", "bsq, bil or bip")),
     "compressed": (
         replaced("bands = 4", "bands = 4\nfile compression = 1"),

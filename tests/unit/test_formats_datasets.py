@@ -20,7 +20,7 @@ from plait.formats import datasets
 from plait.formats.datasets import DatasetOutput, PartFile, Parts, PartWriter, parts_of
 from plait.formats.parquet import ParquetInput
 from plait.formats.places import beside
-from plait.formats.rearrangements import open_columns, open_rearrangements
+from plait.formats.rearrangements import open_rearrangements, read_columns
 from plait.formats.sheets import read_sample_sheet
 from plait.formats.tables import ONE_FILE, PartSettings, open_table
 
@@ -74,7 +74,7 @@ def test_rows_are_those_of_the_definition(
     batch = pa.RecordBatch.from_pylist([{"n": n, "subject_id": text} for text, n in rows], schema)
     folder = written(tmp_path_factory.mktemp("d") / "o", batch, PartSettings(partition, most))
     assert read(folder) == expected(batch, partition, most)
-    assert open_columns(folder).schema.equals(schema)
+    assert read_columns(folder, schema.names).schema.equals(schema)
 
 
 @pytest.mark.parametrize("partition", [None, "subject_id"])
@@ -134,7 +134,7 @@ def test_the_manifest_and_the_bytes(tmp_path: Path) -> None:
 def test_a_table_without_rows_keeps_its_columns(tmp_path: Path, partition: str | None) -> None:
     folder = written(tmp_path / "o", ROWS.slice(0, 0), PartSettings(partition))
     assert read(folder) == []
-    assert open_columns(folder).schema.equals(ROWS.schema)
+    assert read_columns(folder, ROWS.schema.names).schema.equals(ROWS.schema)
 
 
 def test_a_sheet_names_a_folder(tmp_path: Path) -> None:

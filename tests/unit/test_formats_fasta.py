@@ -179,7 +179,7 @@ def test_blocks_hold_whole_records_and_about_as_much_as_asked_for(tmp_path: Path
         (b">a\nMK\n>b\nMK\n>  \t\nMK\n", "line 5: found a header without a name"),
         (b">a\nMK\nM\0K\n", "line 3: found the byte 0x00 in a sequence, expected letters; the file may be"),
         (b">a\nMK\n>b\nM\x7fK\n", "line 4: found the byte 0x7F in a sequence"),
-        (b">a\n\nMK\nM\xc3\xa9\n", "line 4: found the byte 0xC3 in a sequence"),
+        (b">a\n\nMK\nM\xc3\xa9\n", "line 4: found 'é' in a sequence"),
         (b"\x7fELF\0\0\0\0", r"found binary data, starting with b'\\x7fELF.*expected FASTA text"),
         (
             b">a b\rMK\r>c\rMK\r",

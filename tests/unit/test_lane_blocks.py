@@ -10,8 +10,8 @@ from plait.dp.pairs.blocks import (
     BLOCK_LANES,
     BlockBatch,
     arrange,
-    pack_groups,
     pack_texts,
+    pack_texts_by_group,
     packed_columns,
 )
 from plait.dp.pairs.inter_sequence import PAD, BlockQuery
@@ -58,7 +58,7 @@ def test_queries_with_blocks_of_their_own() -> None:
     groups = np.concatenate([random.integers(0, 2, 20), np.full(66, 1), [2, 2, 0]])
     firsts, lengths = random.integers(0, 300, groups.size), random.integers(1, 8, groups.size)
     firsts[-3:], lengths[-3:] = (100, 0, 3), (10, 4, 0)
-    blocks, lanes, ranges = pack_groups(letters, firsts, lengths, groups)
+    blocks, lanes, ranges = pack_texts_by_group(letters, firsts, lengths, groups)
     assert ranges.tolist() == [[0, 1], [1, 3], [3, 4]]
     assert blocks.lengths.ravel()[lanes].tolist() == lengths.tolist()
     target = CpuTarget(1)

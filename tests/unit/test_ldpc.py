@@ -373,12 +373,12 @@ def test_bad_alist(old: str, new: str, said: str, tmp_path: Path) -> None:
         (lambda: decode(np.zeros((1, 7)), HAMMING, method="x"), "method: found 'x', expected one of"),  # type: ignore[arg-type]
         (lambda: HAMMING.encode([[1, 2, 0, 0]]), "information: found other numbers, expected bits"),
         (lambda: HAMMING.encode([[1, 0]]), r"information: found \(1, 2\), expected \(words, 4\)"),
-        (lambda: Code("x", 3, [[0, 3]]), "bits: found 3, expected 0 to 2"),
-        (lambda: Code("x", 3, [[0, -1]]), "bits: found -1, expected 0 to 2"),
-        (lambda: Code("x", 3, [[0]], [-2, 1]), "sent: found -2, expected -1 to 2"),
-        (lambda: Code("x", 3, [[0]], known=[7]), "known: found 7, expected 0 to 2"),
+        (lambda: Code("x", 3, [[0, 3]]), "bits: found 3, expected a whole number from 0 to 2"),
+        (lambda: Code("x", 3, [[0, -1]]), "bits: found -1, expected a whole number from 0 to 2"),
+        (lambda: Code("x", 3, [[0]], [-2, 1]), "sent: found -2, expected a whole number from -1 to 2"),
+        (lambda: Code("x", 3, [[0]], known=[7]), "known: found 7, expected a whole number from 0 to 2"),
         (lambda: simulate(FULL, [1]), "code: found no bits of information in full, expected one or more"),
-        (lambda: simulate(HAMMING, [1], words=0), "words: found 0, expected at least 1"),
+        (lambda: simulate(HAMMING, [1], words=0), "words: found 0, expected a whole number of at least 1"),
         (lambda: simulate(HAMMING, [math.nan]), "ebn0: found nan, expected -100 to 100"),
     ],
 )  # fmt: skip
@@ -445,6 +445,26 @@ def test_files_are_decoded_in_steps(
         file.write(b"x")
     assert main(line) == 2
     assert "bytes behind the array" in capsys.readouterr().err
+
+
+def test_outputs_are_checked_before_the_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("llrs.npy", np.ones((2, 576)))
+    for work in ("decode", "simulate"):
+        monkeypatch.setattr(files, work, lambda *_, **__: pytest.fail("the work has begun"))
+    decoding = ["ldpc", "decode", "llrs.npy", "--code", "wimax-576", "-o", "out.npy", "--report"]
+    simulating = ["ldpc", "simulate", "--code", "wimax-576", "--ebn0", "1", "-o"]
+    for words, name in (
+        (decoding, "out.npy"),
+        (decoding, "r.txt"),
+        (simulating, "r.txt"),
+        (decoding, "x/r.tsv"),
+    ):
+        assert main([*words, name]) == 2
+        assert f"{name}'" in capsys.readouterr().err
+    assert not Path("out.npy").exists()
 
 
 def test_a_file_is_read_again(tmp_path: Path) -> None:

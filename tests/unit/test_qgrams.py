@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from fractions import Fraction
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -155,17 +156,30 @@ def test_smiles() -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"q": 0}, "q: found 0, expected 1 to 255"),
+        ({"q": 0}, "q: found 0, expected a whole number from 1 to 255"),
         ({"at_least": 0}, "at_least: found 0, expected a similarity above 0, at most 1"),
         ({"at_least": 1.5}, "at_least: found 1.5"),
         ({"at_least": float("nan")}, "at_least: found nan"),
-        ({"nearest": 0}, "nearest: found 0, expected 1 to 1048576"),
+        ({"nearest": 0}, "nearest: found 0, expected a whole number from 1 to 1048576"),
         ({"nearest": 1, "at_least": 0.5}, "at_least: found nearest besides, expected either"),
     ],
 )
 def test_bad_requests(asked: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         similar(["A"], **asked)
+
+
+@pytest.mark.parametrize("texts", ["ABCD", b"ABC", ["ABCD", 3], [None], 5])
+def test_texts_are_several(texts: Any) -> None:
+    for sets in ((texts,), (["ABCD"], texts)):
+        with pytest.raises(InvalidInput, match=r"texts: found .*, expected several texts, each str or bytes"):
+            similar(*sets)
+
+
+def test_signatures_show_where_work_is_done() -> None:
+    for function in (similar, similarities):
+        shown = signature(function).parameters
+        assert (shown["device"].default, shown["threads"].default) == ("auto", None) and "on" not in shown
 
 
 # --- files and the command ------------------------------------------------------------------------------
@@ -209,8 +223,8 @@ def test_command(tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["t.tsv", "--column", "cdr3"], "column: found 'cdr3', expected a column of t.tsv: id, junction_aa"),
-        (["t.tsv", "-q", "0"], "q: found 0, expected 1 to 255"),
+        (["t.tsv", "--column", "cdr3"], "t.tsv: found the columns id, junction_aa, expected a column 'cdr3'"),
+        (["t.tsv", "-q", "0"], "q: found 0, expected a whole number from 1 to 255"),
         (["t.tsv", "--nearest", "1", "-o", "x.npy"], "'x.npy' for pairs"),
         (["t.tsv", "-o", "t.tsv"], "which is also an input"),
         (["none.fa"], "none.fa"),

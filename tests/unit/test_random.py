@@ -318,22 +318,22 @@ def test_powers_of_a_step(first: int, second: int) -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: Mrg32k3a(-1), "seed: found -1, expected 0 to 4294967086"),
+        (lambda: Mrg32k3a(-1), "seed: found -1, expected a whole number from 0 to 4294967086"),
         (lambda: Mrg32k3a(0), "seed: found three times 0, expected another number in either three"),
         (lambda: Mrg32k3a([1, 2]), "seed: found 2 numbers, expected one, or six"),
-        (lambda: Mrg32k3a([1, 1, 1, 1, 1, 4294944443]), "seed: found 4294944443, expected 0 to 4294944442"),
-        (lambda: Mrg32k3a(stream=-1), "stream: found -1, expected at least 0"),
-        (lambda: Mrg32k3a().skip(-1), "skip: found -1, expected at least 0"),
+        (lambda: Mrg32k3a([1, 1, 1, 1, 1, 4294944443]), "a whole number from 0 to 4294944442"),
+        (lambda: Mrg32k3a(stream=-1), "stream: found -1, expected a whole number of at least 0"),
+        (lambda: Mrg32k3a().skip(-1), "skip: found -1, expected a whole number of at least 0"),
         (lambda: Mrg32k3a().skip(1.5), "skip: found 1.5, expected a whole number"),  # type: ignore[arg-type]
-        (lambda: Mrg32k3a().raw(-1), "size: found -1, expected at least 0"),
+        (lambda: Mrg32k3a().raw(-1), "size: found -1, expected a whole number of at least 0"),
         (lambda: Mrg32k3a().uniform(1, dtype="int8"), "dtype: found 'int8', expected one of"),  # type: ignore[arg-type]
-        (lambda: Mt19937(2**32), "seed: found 4294967296, expected 0 to 4294967295"),
+        (lambda: Mt19937(2**32), "seed: found 4294967296, expected a whole number from 0 to 4294967295"),
         (lambda: Mt19937(key=[1, 2]), r"key: found int64 \(2,\), expected 624 words of 32 bits"),
         (lambda: Mt19937(key=[0] * 624), r"\(624,\), expected 624 words of 32 bits, not 0 alone"),
-        (lambda: Mt19937(key=[1] * 624, pos=625), "pos: found 625, expected 0 to 624"),
-        (lambda: Sobol(0), "dimensions: found 0, expected 1 to 4096"),
-        (lambda: Sobol(4097), "dimensions: found 4097, expected 1 to 4096"),
-        (lambda: Sobol(1, skip=2**32 - 2).raw(3), "size: found 3, expected 0 to 2"),
+        (lambda: Mt19937(key=[1] * 624, pos=625), "pos: found 625, expected a whole number from 0 to 624"),
+        (lambda: Sobol(0), "dimensions: found 0, expected a whole number from 1 to 4096"),
+        (lambda: Sobol(4097), "dimensions: found 4097, expected a whole number from 1 to 4096"),
+        (lambda: Sobol(1, skip=2**32 - 2).raw(3), "size: found 3, expected a whole number from 0 to 2"),
         (lambda: Sobol(1).raw((2, 2)), r"size: found \(2, 2\), expected the number of points"),
     ],
 )  # fmt: skip

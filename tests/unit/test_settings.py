@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, whole
+from plait.folding import FoldSettings
+from plait.mapping import FindSettings, MapSettings
 from plait.settings import cache_directory, thread_count
 
 
@@ -85,3 +89,31 @@ def test_threads_must_be_a_positive_whole_number(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(InvalidInput, match="PLAIT_THREADS") as caught:
         thread_count()
     assert caught.value.what == "PLAIT_THREADS"
+
+
+@pytest.mark.parametrize("value", [2, np.int64(2), np.uint8(2), np.array(2)])
+def test_whole_numbers_of_any_kind(value: Any) -> None:
+    found = whole("n", value, 1, 2)
+    assert found == 2 and type(found) is int
+    for settings, name in ((FindSettings, "mismatches"), (MapSettings, "errors"), (FoldSettings, "max_span")):
+        kept = getattr(settings(**{name: value}), name)
+        assert kept == 2 and type(kept) is int
+
+
+@pytest.mark.parametrize(
+    "value", [1.0, 1.5, "1", True, np.bool_(True), np.float32(1), np.ones(2, int), 0, -1]
+)
+def test_what_is_no_whole_number(value: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"^n: found .*, expected a whole number from 1 to 5$"):
+        whole("n", value, 1, 5)
+    if type(value) is int:
+        return
+    for settings, name in ((FindSettings, "mismatches"), (MapSettings, "errors"), (FoldSettings, "max_span")):
+        with pytest.raises(InvalidInput, match=f"^{name}: found .*, expected a whole number"):
+            settings(**{name: value})
+
+
+def test_none_only_where_it_is_the_default() -> None:
+    assert MapSettings(errors=None).errors is None
+    with pytest.raises(InvalidInput, match=r"^strata: found None, expected a whole number"):
+        FindSettings(strata=None)  # type: ignore[arg-type]

@@ -305,6 +305,13 @@ def test_bad_frames() -> None:
         graph.best_path(np.zeros((1, 2)))
     with pytest.raises(InvalidInput, match="beam: found -1, expected at least 0"):
         graph.best_path(np.zeros((1, 3)), beam=-1)
+    for frames in ([["x"]], [[1, 2], [3]], np.zeros((1, 3), complex)):
+        with pytest.raises(InvalidInput, match="frames: found no table of numbers, expected one"):
+            graph.best_path(frames)
+    with pytest.raises(InvalidInput, match="arcs: found no table of whole numbers, expected one"):
+        Graph(0, [[0, 0, 1.5, 0]], [0.0], {0: 0.0})
+    with pytest.raises(InvalidInput, match="observations: found no table of numbers, expected one"):
+        decode(HiddenMarkovModel([1.0], [[1.0]]), np.full((1, 1), "x"))
 
 
 @pytest.mark.parametrize("sequences", [[], ["01", ""], [np.empty((0, 2))]])

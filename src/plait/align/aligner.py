@@ -25,7 +25,7 @@ from plait.align.short_pairs import MOST_RESIDUES, ShortPairs, ShortResult
 from plait.devices.target import resolve
 from plait.dp.pairs.kbest import Ranks
 from plait.dp.pairs.rows import RowSweep, row_sweep
-from plait.errors import InvalidInput, Unsupported
+from plait.errors import InvalidInput, Unsupported, whole
 from plait.settings import thread_count
 
 #: Bytes that are asked for at most.
@@ -175,8 +175,7 @@ class Aligner(PairSweep):
         for what, value, least in (
             ("best", asked.most, 1), ("apart", asked.apart, 0), ("min_score", asked.min_score, 1),
         ):  # fmt: skip
-            if not isinstance(value, int | np.integer) or value < least:
-                raise InvalidInput(what, found=repr(value), expected=f"a whole number of at least {least}")
+            whole(what, value, least)
         return asked
 
     def pair(self, query: str | bytes, target: str | bytes) -> PairBatch:
@@ -334,12 +333,9 @@ def make_aligner(
         raise InvalidInput("traceback", found=repr(traceback), expected="auto, full or linear")
     band = _limits_of(band)
     if x_drop is not None:
-        if mode != "extension" or not isinstance(x_drop, int | np.integer) or x_drop < 0:
-            found = f"{x_drop!r} in mode {mode!r}"
-            raise InvalidInput(
-                "x_drop", found=found, expected="a whole number, 0 or more, in mode 'extension'"
-            )
-        x_drop = min(int(x_drop), _FAR)
+        if mode != "extension":
+            raise InvalidInput("x_drop", found=f"{x_drop!r} in mode {mode!r}", expected="mode 'extension'")
+        x_drop = min(whole("x_drop", x_drop), _FAR)
     return Aligner(
         scoring=scoring,
         mode=mode,
@@ -357,8 +353,8 @@ def _limits_of(band: Any) -> tuple[int, int] | None:
     if band is None:
         return None
     limits = (-band, band) if isinstance(band, int | np.integer) else band
-    whole = isinstance(limits, tuple | list) and all(isinstance(limit, int | np.integer) for limit in limits)
-    if not whole or len(limits) != 2 or limits[0] > limits[1]:
+    two = isinstance(limits, tuple | list) and all(isinstance(limit, int | np.integer) for limit in limits)
+    if not two or len(limits) != 2 or limits[0] > limits[1]:
         raise InvalidInput(
             "band", found=repr(band), expected="a whole number, 0 or more, or two limits, the lower one first"
         )
@@ -593,9 +589,8 @@ def local_best(
     given: AlignmentSettings = {"mode": "local", **settings}
     query, target = letters_of(query, "query"), letters_of(target, "target")
     aligner = _aligner([query], [target], given)
-    if apart < 1:
-        raise InvalidInput("apart", found=repr(apart), expected="a whole number of at least 1")
-    asked = aligner.checked_best(SeveralBest(most=k, apart=0 if disjoint else apart, min_score=min_score))
+    apart = 0 if disjoint else whole("apart", apart, 1)
+    asked = aligner.checked_best(SeveralBest(most=k, apart=apart, min_score=min_score))
     found = aligner.best_of_pair(aligner.pair(query, target), asked, ranks=ranks)
     return found.of([query] * len(found), [target] * len(found))
 

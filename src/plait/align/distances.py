@@ -17,7 +17,7 @@ from plait.devices.target import over_threads, resolve, stretches
 from plait.dp.bitparallel.edit_lists import EDIT_LIST
 from plait.dp.bitparallel.edits import edit_batch, edit_bytes
 from plait.dp.pairs.lists import PairList
-from plait.errors import InvalidInput, Unsupported
+from plait.errors import InvalidInput, Unsupported, whole
 from plait.lang.compile import kernel, shared
 
 #: Bytes for one pair.
@@ -62,8 +62,8 @@ def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _checked_limit(at_most: int | None) -> None:
-    if at_most is not None and (not isinstance(at_most, int | np.integer) or at_most < 0):
-        raise InvalidInput("at_most", found=repr(at_most), expected="a whole number, 0 or more")
+    if at_most is not None:
+        whole("at_most", at_most)
 
 
 def edit_distances(

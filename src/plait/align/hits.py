@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice, repeat
-from numbers import Integral
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -53,7 +52,7 @@ from plait.align.writers import COLUMNS, AlignedPair, AlignmentWriter, hit_colum
 from plait.devices.target import resolve
 from plait.dp.pairs.blocks import SweepShape, sweep_shape
 from plait.dp.pairs.rows import RowSweep, row_sweep
-from plait.errors import FormatError, InvalidInput
+from plait.errors import FormatError, InvalidInput, whole
 from plait.formats.atomic import check_output, file_or_standard_output
 from plait.formats.fasta import Sequences
 from plait.settings import thread_count
@@ -167,8 +166,8 @@ def _checked(settings: SearchSettings) -> SearchSettings:
         ("min_score", settings.min_score if local else None),
         ("hits_per_target", several),
     ):
-        if value is not None and (not isinstance(value, Integral) or value < 1):
-            raise InvalidInput(what, found=repr(value), expected="a whole number of at least 1")
+        if value is not None:
+            whole(what, value, 1)
     if several > 1 and (settings.score_only or not local):
         found = f"{several} {'for scores alone' if local else f'in mode {settings.mode!r}'}"
         raise InvalidInput("hits_per_target", found=found, expected="1")

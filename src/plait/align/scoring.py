@@ -5,7 +5,6 @@ Codes of pairs are indices into a matrix; those of packed databases are the same
 
 from __future__ import annotations
 
-import operator
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,8 +18,9 @@ from numpy.typing import NDArray
 
 from plait.align.letters import ALPHABETS, UNKNOWN
 from plait.align.settings import FreeEnd, Kind, Mode
+from plait.alphabets import shown_letter
 from plait.dp.pairs.lists import FreeEnds, looked_up
-from plait.errors import FormatError, InvalidInput
+from plait.errors import FormatError, InvalidInput, whole
 from plait.formats.fasta import Sequences
 
 #: Most letters a matrix may have: codes fit five bits, with one code left for padding.
@@ -205,11 +205,8 @@ def _check_pair(match: int, mismatch: int) -> None:
         ("match", match, 0, MAX_SCORE),
         ("mismatch", mismatch, -MAX_SCORE, 0),
     ):
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not (whole and low <= value <= high):
-            hint = f"did you mean {-value}?" if whole and low <= -value <= high else None
-            expected = f"a whole number from {low} to {high}"
-            raise InvalidInput(what, found=repr(value), expected=expected, hint=hint)
+        turned = isinstance(value, int) and low <= -value <= high
+        whole(what, value, low, high, hint=f"did you mean {-value}?" if turned else None)
     if match == mismatch:
         raise InvalidInput("match", found="0, as mismatch", expected="a score above that of a mismatch")
 
@@ -387,7 +384,7 @@ def _read(path: Path) -> str:
     if not raw.isascii() or b"\0" in raw:
         at = next(i for i, byte in enumerate(raw) if byte == 0 or byte > 127)
         line = raw.count(b"\n", 0, at) + 1
-        raise FormatError(path, line=line, expected=_A_MATRIX, found=f"the byte 0x{raw[at]:02x}")
+        raise FormatError(path, line=line, expected=_A_MATRIX, found=shown_letter(raw, at))
     return raw.decode("ascii")
 
 
@@ -679,16 +676,11 @@ def _hint(letter: str) -> str | None:
     return "take the gaps out first" if letter in "-." else None
 
 
-def _cost(what: str, value: object) -> int:
-    expected = f"a whole number from 0 to {MAX_GAP_COST}"
-    try:
-        cost = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise InvalidInput(what, found=repr(value), expected=expected) from None
-    if 0 <= cost <= MAX_GAP_COST and not isinstance(value, bool):
-        return cost
-    hint = f"costs are positive: give {-cost}" if -MAX_GAP_COST <= cost < 0 else None
-    raise InvalidInput(what, found=repr(value), expected=expected, hint=hint)
+def _cost(what: str, value: Any) -> int:
+    negative = isinstance(value, int) and -MAX_GAP_COST <= value < 0
+    return whole(
+        what, value, 0, MAX_GAP_COST, hint=f"costs are positive: give {-value}" if negative else None
+    )
 
 
 def masked(scoring: Scoring) -> Scoring:

@@ -29,9 +29,9 @@ def command() -> NoReturn:
     gc.set_threshold(gc.get_threshold()[0] and 50_000)
     from plait.cli.entry import main
 
-    # There is none where the shell has closed it.
-    streams = (sys.stdout, sys.stderr)
-    sys.stdout, sys.stderr = (own or open(os.devnull, "w") for own in streams)  # noqa: SIM115  # while it runs
+    # There is none where the shell has closed it: results that go there fail, as they would with a full disk.
+    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115  # while it runs
     status = main()
     # MPI is to know of the end, and profilers write behind it.
     if not sys.modules.keys().isdisjoint(("mpi4py", "cProfile", "profile", "trace")):

@@ -24,7 +24,7 @@ from plait.cli.options import (
     say,
     words_of,
 )
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, whole
 from plait.lang.compiling import work_time
 
 if TYPE_CHECKING:
@@ -227,8 +227,8 @@ def _which(given: WhichOptions) -> WhichAlignments:
         raise InvalidInput(option, found="no --best", expected="--best K with it")
     if given.disjoint and given.apart is not None:
         raise InvalidInput("--disjoint", found="--apart too", expected="one of them")
-    if given.apart is not None and given.apart < 1:
-        raise InvalidInput("--apart", found=str(given.apart), expected="a whole number of at least 1")
+    if given.apart is not None:
+        whole("--apart", given.apart, 1)
     several = None
     if given.best is not None:
         apart = 0 if given.disjoint else given.apart or SeveralBest(most=1).apart

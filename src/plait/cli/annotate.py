@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.options import DeviceOption, Flag, RowProgress, Several, Signed, TableOutput, WholeNumber, say
+from plait.cli.options import (
+    DeviceOption,
+    Flag,
+    FurtherTable,
+    RowProgress,
+    Several,
+    Signed,
+    TableOutput,
+    WholeNumber,
+    say,
+)
 from plait.cli.table_options import PartParameters, RunParameters
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
@@ -75,9 +85,9 @@ def annotate(
     cell: str | None = None,
     min_umi_reads: Number = 1,
     umi_ratio: Annotated[float | None, Signed] = None,
-    clonotypes: Path | None = None,
+    clonotypes: FurtherTable = None,
     merge_satellites: Annotated[float | None, Signed] = None,
-    new_alleles: Path | None = None,
+    new_alleles: FurtherTable = None,
     limits: Limits = _DEFAULT,
     keep_failed: Flag = False,
     repertoire_id: Annotated[tuple[str, ...], Several] = (),
@@ -143,6 +153,7 @@ def annotate(
     parts
         How a folder of parts is cut.
     """
+    run.ask_driver(device)
     from plait.reports.repertoire_text import annotation_text, lost_text
     from plait.vdj.reads.annotate_files import FurtherSettings, annotate_files
     from plait.vdj.reads.annotator import germlines_of

@@ -108,9 +108,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed("the memory of this machine is used up; fewer --threads need less", _WRONG_REQUEST)
     except OSError as error:
         # A file that went away, or turned out to be unusable, while the command was at it.
-        if error.filename is None and error.errno in _FULL:
+        if error.filename is None and error.errno in (*_FULL, errno.EBADF):
             # Python tells no name where what is printed finds no room.
-            return _failed(f"output: found {error.strerror}, expected room for it", _WRONG_REQUEST)
+            found = "it closed" if error.errno == errno.EBADF else error.strerror
+            return _failed(f"output: found {found}, expected room for it", _WRONG_REQUEST)
         if error.filename is None:
             return _unexpected(error)
         return _failed(
@@ -442,11 +443,7 @@ _OTHERS = {
         "fold": ("fold:app", "Fold RNA: structures of least energy, and probabilities of pairs."),
     },
     _CUBES: {
-        "hsi": (
-            "hsi:app",
-            "Compress hyperspectral cubes (CCSDS 123), without loss or within error limits, and get "
-            "them back.",
-        ),
+        "hsi": ("hsi:app", "Compress and restore hyperspectral cubes (CCSDS 123), with or without loss."),
         "ldpc": ("signals:app", "Decode, encode and simulate parity-check codes: CCSDS, WiMAX, alist."),
         "random": ("signals", "Draw random numbers from any place of a standard stream."),
         "episodes": ("signals", "Find serial episodes that are frequent in a stream of events."),

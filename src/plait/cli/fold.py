@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 
 from plait.cli.options import (
     DeviceOption,
+    FurtherTable,
     OptionalTable,
     RowProgress,
     ThreadsOption,
@@ -17,7 +18,7 @@ from plait.cli.options import (
     files_of,
     say,
 )
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, whole
 from plait.lang.compiling import work_time
 
 if TYPE_CHECKING:
@@ -116,8 +117,8 @@ class ModelOptions:
         from plait.folding.folds import FoldSettings
         from plait.folding.parameters import Parameters
 
-        if self.max_span is not None and self.max_span < 1:
-            raise InvalidInput("--max-span", found=self.max_span, expected="a whole number of at least 1")
+        if self.max_span is not None:
+            whole("--max-span", self.max_span, 1)
         if shape.shape is None and shape != _SHAPE:
             raise InvalidInput("--shape-slope, --shape-intercept", found="no --shape", expected="its file")
         if self.parameters is None:
@@ -149,7 +150,7 @@ def fold(
     seed: WholeNumber = 0,
     suboptimal: float | None = None,
     most: WholeNumber = 100_000,
-    pairs: Path | None = None,
+    pairs: FurtherTable = None,
     plot: Path | None = None,
     known: KnownOptions = _KNOWN,
     shape: ShapeOptions = _SHAPE,
@@ -241,8 +242,7 @@ def _check(mea: bool, gamma: float | None, suboptimal: float | None, **counts: i
     if gamma is not None and not (mea and 0 < gamma < 1e6):
         raise InvalidInput("--gamma", found=gamma, expected="a number above 0" if mea else "--mea, too")
     for name, value in counts.items():
-        if value < (least := int(name == "most")):
-            raise InvalidInput(f"--{name}", found=value, expected=f"a whole number of at least {least}")
+        whole(f"--{name}", value, int(name == "most"))
 
 
 @app.command

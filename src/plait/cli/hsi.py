@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from plait.cli.options import Bar, DeviceOption, Flag, OutputOption, Signed, ThreadsOption, WholeNumber, say
+from plait.cli.options import (
+    Bar,
+    DeviceOption,
+    FileOutput,
+    Flag,
+    FurtherFile,
+    Signed,
+    ThreadsOption,
+    WholeNumber,
+    say,
+)
 from plait.errors import FormatError, InvalidInput
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import aligned
@@ -243,11 +253,11 @@ def compress(
     cube: Path,
     /,
     *,
-    output: OutputOption,
+    output: FileOutput,
     preset: PresetOption = "default",
     dynamic_range: str = "auto",
     blocks: str | None = None,
-    index: Path | None = None,
+    index: FurtherFile = None,
     checksum: Flag = False,
     bare: Flag = False,
     raw: RawOptions = _RAW,
@@ -393,7 +403,7 @@ def info(
     /,
     *,
     json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
-    html: Path | None = None,
+    html: FurtherFile = None,
     parameters: Path | None = None,
     threads: ThreadsOption = None,
 ) -> None:
@@ -488,7 +498,7 @@ def index(
     stream: Path,
     /,
     *,
-    output: OutputOption,
+    output: FileOutput,
     every: WholeNumber | None = None,
     parameters: Path | None = None,
 ) -> None:
@@ -524,7 +534,7 @@ def read_121(
     stream: Path,
     /,
     *,
-    output: OutputOption,
+    output: FileOutput,
     shape: str,
     depth: WholeNumber,
     interleave: str = "bsq",

@@ -13,7 +13,7 @@ from plait.cli.options import (
     Bar,
     DeviceOption,
     Flag,
-    OutputOption,
+    FolderOutput,
     RowProgress,
     Signed,
     TableOutput,
@@ -111,6 +111,7 @@ def pgen(
     parts
         How a folder of parts is cut.
     """
+    run.ask_driver(device)
     from plait.reports.model_text import pgen_text
     from plait.vdj.model.pgen import pgen_files
 
@@ -347,7 +348,7 @@ _EVIDENCE = EvidenceParameters()
 
 def infer(
     *inputs: Path,
-    output: OutputOption,
+    output: FolderOutput,
     genes: StartParameters = _START,
     evidence: EvidenceParameters = _EVIDENCE,
     source: JunctionSource = JunctionSource(),

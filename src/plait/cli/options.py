@@ -208,6 +208,13 @@ def _device(kind: object, tokens: Sequence[Token]) -> str:
     return name
 
 
+def _file_output(kind: object, tokens: Sequence[Token]) -> Path:
+    name = tokens[0].value
+    if name.endswith("/"):
+        raise ValueError(f"found {name!r}, expected the name of a file")
+    return Path(name)
+
+
 def _table_output(kind: object, tokens: Sequence[Token]) -> Path | str:
     name = tokens[0].value
     return name if name.endswith("/") or "://" in name else Path(name)
@@ -219,13 +226,16 @@ MACHINE: Final = "Where it runs"
 DeviceOption = Annotated[str, Parameter(converter=_device, group=MACHINE)]
 WholeNumber = Annotated[int, Parameter(converter=_whole_number)]
 ThreadsOption = Annotated[WholeNumber | None, Parameter(group=MACHINE)]
-OutputOption = Annotated[Path, Parameter(name=["--output", "-o"])]
+FolderOutput = Annotated[Path, Parameter(name=["--output", "-o"])]
+FileOutput = Annotated[Path, Parameter(name=["--output", "-o"], converter=_file_output)]
 #: Of tables: a folder of parts keeps the slash in which it ends, an address its own.
 TableOutput = Annotated[Path | str, Parameter(name=["--output", "-o"], converter=_table_output)]
 OptionalTable = Annotated[Path | str | None, Parameter(name=["--output", "-o"], converter=_table_output)]
 #: A table beside the output.
 FurtherTable = Annotated[Path | str | None, Parameter(converter=_table_output)]
-OptionalOutput = Annotated[Path | None, Parameter(name=["--output", "-o"])]
+OptionalOutput = Annotated[Path | None, Parameter(name=["--output", "-o"], converter=_file_output)]
+#: A file beside the output.
+FurtherFile = Annotated[Path | None, Parameter(converter=_file_output)]
 KindOption = Literal["protein", "dna"]
 Flag = Annotated[bool, Parameter(negative="")]
 #: Of options that can be given several times.
@@ -310,6 +320,8 @@ def files_of(paths: Sequence[Path]) -> Iterator[list[Path]]:
         return
     if len(asked) > 1:
         raise InvalidInput("-", found="standard input as two files", expected="one of them at the most")
+    if sys.stdin is None:
+        raise InvalidInput("-", found="no standard input, which is closed", expected="one that can be read")
     from plait.formats.atomic import output_errors
 
     with TemporaryDirectory(prefix="plait-") as folder:

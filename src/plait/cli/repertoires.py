@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.options import Flag, RowProgress, Several, TableOutput, WholeNumber
+from plait.cli.options import Flag, FurtherTable, RowProgress, Several, TableOutput, WholeNumber
 from plait.cli.table_options import SheetSource, Source, model_named
 from plait.errors import InvalidInput
 
@@ -39,10 +39,10 @@ def cells(*inputs: Path, output: TableOutput, source: SheetSource = SheetSource(
 def diversity(
     *inputs: Path,
     output: TableOutput,
-    rarefaction: Path | None = None,
-    spectratypes: Path | None = None,
-    usage: Path | None = None,
-    differences: Path | None = None,
+    rarefaction: FurtherTable = None,
+    spectratypes: FurtherTable = None,
+    usage: FurtherTable = None,
+    differences: FurtherTable = None,
     figures: Path | None = None,
     condition: str | None = None,
     downsample: WholeNumber | None = None,

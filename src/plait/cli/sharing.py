@@ -78,7 +78,7 @@ def sharing(
     subject: str | None = None,
     list_subjects: Flag = False,
     by_subject: FurtherTable = None,
-    overlap: Path | None = None,
+    overlap: FurtherTable = None,
     overlap_depth: WholeNumber = 0,
     condition: str | None = None,
     mismatches: WholeNumber | None = None,

@@ -12,9 +12,10 @@ from cyclopts import App, Parameter
 from plait.cli.options import (
     Bar,
     DeviceOption,
+    FileOutput,
     Flag,
+    FurtherTable,
     OptionalOutput,
-    OutputOption,
     Several,
     Signed,
     TableOutput,
@@ -23,7 +24,7 @@ from plait.cli.options import (
     files_of,
     say,
 )
-from plait.errors import InvalidInput, in_range
+from plait.errors import InvalidInput, whole
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural
 
@@ -67,9 +68,9 @@ def decode(
     /,
     *,
     code: str,
-    output: OutputOption,
+    output: FileOutput,
     information: Flag = False,
-    report: Path | None = None,
+    report: FurtherTable = None,
     decoder: DecoderOptions = _DECODER,
 ) -> None:
     """Decode words.
@@ -99,13 +100,13 @@ def decode(
             path, output, code=code, information=information, report=report, **asdict(decoder)
         )
     say(
-        f"{words:,} words, {found:,} of them of the code, {mean:.1f} iterations a word, "
+        f"{plural(words, 'word')}, {found:,} of them of the code, {mean:.1f} iterations a word, "
         f"in {work_time() - start:.2f} s"
     )
 
 
 @app.command
-def encode(bits: Path, /, *, code: str, output: OutputOption) -> None:
+def encode(bits: Path, /, *, code: str, output: FileOutput) -> None:
     """Encode words.
 
     Parameters
@@ -121,7 +122,7 @@ def encode(bits: Path, /, *, code: str, output: OutputOption) -> None:
 
     with files_of([bits]) as (path,):
         words, size = encode_file(path, output, code=code)
-    say(f"{words:,} words of {size:,} bits")
+    say(f"{plural(words, 'word')} of {size:,} bits")
 
 
 @app.command
@@ -173,7 +174,7 @@ def simulate(
         found = simulate_file(output, code=code, ebn0=ebn0, progress=show, **limits, **asdict(decoder))
     if figure is not None:
         write_figure(error_rate_figure(found, code), figure)
-    say(f"{int(found.words.sum()):,} words in {work_time() - start:.2f} s")
+    say(f"{plural(int(found.words.sum()), 'word')} in {work_time() - start:.2f} s")
 
 
 def random(
@@ -280,7 +281,8 @@ def hidden_states(
     """
     from plait.states.files import decode_file
 
-    in_range("active", 1 if active is None else active, 1)
+    if active is not None:
+        whole("active", active, 1)
     sequences, rows = decode_file(
         model,
         observations,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.options import MODEL, Bar, DeviceOption, Flag, OptionalOutput, OutputOption, WholeNumber, say
+from plait.cli.options import MODEL, Bar, DeviceOption, Flag, FolderOutput, OptionalOutput, WholeNumber, say
 from plait.cli.table_options import (
     AmbiguousOption,
     ChainOption,
@@ -108,7 +108,7 @@ def study(
     sheet: Path,
     *,
     germline: str,
-    output: OutputOption,
+    output: FolderOutput,
     anchors: Path | None = None,
     repair_anchors: Flag = False,
     sharing: SharingParameters = _SHARING,
@@ -269,7 +269,7 @@ def report(
 
 def demo(
     *,
-    output: OutputOption,
+    output: FolderOutput,
     rows: WholeNumber | None = None,
     device: DeviceOption = "auto",
     force: Flag = False,

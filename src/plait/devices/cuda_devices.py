@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 import threading
+import weakref
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -441,12 +443,22 @@ class _Kept:
 
 
 def kept(device: int, source: Any, make: Callable[[], T], *how: Any) -> T:
-    """What is made from a source for a device, in a way; the last few are kept, with their sources."""
+    """What is made from a source for a device, in a way; the last few are kept, with their sources.
+
+    An array is not kept: what was made from it goes with it.
+    """
     key = (device, id(source), *how)
+
+    def gone(_: object) -> None:
+        if not sys.is_finalizing():
+            with on_device(device):
+                _Kept.tables.pop(key, None)
+
     with _Kept.making:
         known = _Kept.tables.get(key)
         if known is None:
-            known = _Kept.tables[key] = source, make()
+            held = weakref.ref(source, gone) if isinstance(source, np.ndarray) else source
+            known = _Kept.tables[key] = held, make()
             while len(_Kept.tables) > _TABLES:
                 _Kept.tables.popitem(last=False)
         # Tables of texts come and go, while those of the model stay.

@@ -21,6 +21,7 @@ Importing this module loads no CUDA library, and neither does ``auto`` on a mach
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,12 +33,13 @@ from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypedDict, TypeVar
 
 from plait.devices.driver import DriverFacts, begin, device_problem, probe, usable
-from plait.errors import InvalidInput, TargetUnavailable
+from plait.errors import InvalidInput, TargetUnavailable, whole
 from plait.settings import thread_count
 
 B = TypeVar("B")
 R = TypeVar("R")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: Free memory where nothing is known of it.
 _PERHAPS: Final = 4 << 30
@@ -192,6 +194,14 @@ class On(TypedDict, total=False):
     threads: int | None
 
 
+def spelled(function: F) -> F:
+    """Show the keywords of ``**on: Unpack[On]`` in the signature, and so in help."""
+    found = inspect.signature(function)
+    named = [own.replace(kind=own.KEYWORD_ONLY) for own in inspect.signature(resolve).parameters.values()]
+    function.__signature__ = found.replace(parameters=[*[*found.parameters.values()][:-1], *named])  # type: ignore[attr-defined]
+    return function
+
+
 def resolve(device: str = "auto", threads: int | None = None) -> Target:
     """The target of a name, one of `DEVICES`.
 
@@ -200,8 +210,7 @@ def resolve(device: str = "auto", threads: int | None = None) -> Target:
     to do.
     """
     check_device(device)
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
-        raise InvalidInput("threads", found=repr(threads), expected="a whole number of at least 1")
+    threads = None if threads is None else whole("threads", threads, 1)
     if device == "reference":
         return ReferenceTarget()
     if device == "cpu" or (device == "auto" and (_simulated() or not usable().ok)):

@@ -14,7 +14,6 @@ many chains without overlap as there can be.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -31,12 +30,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait._version import __version__
-from plait.errors import FormatError, InvalidInput, in_range
-from plait.formats.atomic import check_output
+from plait.errors import FormatError, InvalidInput, whole
 from plait.formats.compression import read_text
-from plait.formats.rearrangements import open_columns
-from plait.formats.tables import open_table, table_suffix
+from plait.formats.rearrangements import read_columns
+from plait.formats.tables import check_tables, facts_of, open_table
 from plait.lang.algebras import MaxPlus, SaturatingCount, choice
 from plait.lang.compile import by_type_of, kernel, shared
 from plait.run.executor import LocalExecutor
@@ -56,7 +53,6 @@ _LONGEST: Final = 64
 _EXACT: Final = 1 << 53
 _MOST_CHAINS: Final = (1 << 63) - 1
 _STEP: Final = re.compile(r" -\(([^,()\]]*),([^,()\]]*)\]-> ")
-_BATCH_ROWS: Final = 1 << 16
 _LATEST: Final = MaxPlus(-math.inf, 0.0)
 _NUMBER: Final = SaturatingCount(np.int64(0), np.int64(1), np.int64(_MOST_CHAINS))
 
@@ -329,8 +325,7 @@ def mine(
     >>> found.table.select(["episode", "count", "all_occurrences"]).to_pylist()[2:]
     [{'episode': 'A -(0,5]-> B', 'count': 2, 'all_occurrences': 2}]
     """
-    in_range("support", support, 1)
-    in_range("max_size", max_size, 1, _LONGEST)
+    support, max_size = whole("support", support, 1), whole("max_size", max_size, 1, _LONGEST)
     bounds = _checked_windows(windows)
     events, executor = _Events(types, times, bounds), LocalExecutor(threads)
     frequent = np.repeat(np.arange(len(events.names), dtype=np.int32)[:, None], 3, axis=1)
@@ -484,13 +479,10 @@ def episodes_file(
 ) -> Episodes:
     """As `mine` of what is `asked`, or `count` where there are `listed` episodes, from file to file."""
     inputs = [events] if listed is None else [events, listed]
-    check_output(output, inputs)
-    table_suffix(output)
-    facts: dict[str, object] = {"version": __version__, "inputs": [os.path.realpath(path) for path in inputs]}
+    check_tables(inputs, output)
     find: Any = partial(mine, **asked)
-    if listed is None:
-        facts |= {name: asked[name] for name in ("windows", "support", "max_size")}
-    else:
+    facts = {name: asked[name] for name in ("windows", "support", "max_size") if listed is None}
+    if listed is not None:
         find = partial(count, episodes=read_episodes(listed), threads=asked["threads"])
     given = read_events(events, types=columns[0], times=columns[1])
     try:
@@ -498,10 +490,9 @@ def episodes_file(
     except FormatError as error:
         told: Any = {"found": error.found, "expected": error.expected, "record": error.record}
         raise FormatError(events, column=columns[error.column == _TIME], **told) from error
-    metadata = {"plait.episodes": json.dumps(facts, sort_keys=True)}
+    metadata = facts_of("episodes", inputs, **facts)
     with open_table(output, found.table.schema, metadata=metadata, inputs=inputs) as writer:
-        for batch in found.table.to_batches():
-            writer.write(batch)
+        writer.write(found.table)
     return found
 
 
@@ -529,14 +520,8 @@ def read_events(
     FormatError
         If it is no such file, or lacks a column.
     """
-    file = open_columns(path)
-    for name in (types, times):
-        if name not in file.schema.names:
-            found, hint = file.schema.names[:20], "name the columns with --type-column and --time-column"
-            told = f"the columns {', '.join(found)}"
-            raise FormatError(path, found=told, expected=f"a column {name!r}", hint=hint)
-    wanted = pa.schema([file.schema.field(name) for name in dict.fromkeys((types, times))])
-    table = pa.Table.from_batches((batch.select(wanted.names) for batch in file.batches(_BATCH_ROWS)), wanted)
+    hint = "name the columns with --type-column and --time-column"
+    table = read_columns(path, (types, times), hint=hint)
     return table[types], table[times]
 
 

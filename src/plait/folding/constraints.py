@@ -71,7 +71,7 @@ def molecule_of(codes: NDArray[np.int8], known: Restraints | None, settings: Fol
     known = known or Restraints()
     partners = forced = pseudo = None
     if max_span is not None:
-        places = np.arange(codes.size)
+        places, max_span = np.arange(codes.size), min(max_span, codes.size)
         partners = np.stack([places - max_span + 1, places + max_span - 1]).astype(np.int32)
     if known.constraint is not None:
         limits = _limits(codes, known.constraint)

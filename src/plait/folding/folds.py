@@ -12,10 +12,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.alphabets import shown_letter
 from plait.devices.target import CpuTarget, Target, free_bytes, over_threads, resolve, stretches
 from plait.dp.intervals import launches
 from plait.dp.intervals.loops import loop_score, score_kernel
-from plait.errors import InvalidInput, Unsupported, in_range
+from plait.errors import InvalidInput, Unsupported, whole, whole_fields
 from plait.folding.constraints import Molecule, Restraints, check_pairs, molecule_of
 from plait.folding.energies import Meaning, Model, Weighing, weigh
 from plait.folding.parameters import NO_BASE, Parameters, codes_of
@@ -67,7 +68,7 @@ class FoldSettings:
     intercept: float = -0.6
 
     def __post_init__(self) -> None:
-        in_range("max_span", 1 if self.max_span is None else self.max_span, 1)
+        whole_fields(self, "max_span", least=1)
         for name, value in (("slope", self.slope), ("intercept", self.intercept)):
             if not math.isfinite(value):
                 raise InvalidInput(name, found=value, expected="a number of kcal/mol")
@@ -261,8 +262,7 @@ def partition(
         If there is too little memory for the longest one.
     """
     asked = settings or FoldSettings()
-    in_range("samples", samples, 0)
-    in_range("seed", seed, 0)
+    samples, seed = whole("samples", samples), whole("seed", seed)
 
     def run(some: Sequence[str], first: int, target: Target) -> list[Ensemble]:
         molecules = molecules_of(some, asked, restraints, ensemble=True, first=first)
@@ -372,8 +372,7 @@ def suboptimal(
     settings, target = settings or FoldSettings(), resolve(device, threads)
     if not within >= 0 or not math.isfinite(within):
         raise InvalidInput("within", found=within, expected="a number of at least 0")
-    if most < 1:
-        raise InvalidInput("most", found=most, expected="a whole number of at least 1")
+    most = whole("most", most, 1)
     molecules = molecules_of(sequences, settings, restraints)
     if any(one.forced is not None for one in molecules):
         _folded(molecules, settings, target)
@@ -429,7 +428,7 @@ def codes_checked(sequence: str | bytes, number: int | str) -> NDArray[np.int8]:
     text = sequence.encode("utf-8", "replace") if isinstance(sequence, str) else sequence
     codes, name = codes_of(text), f"sequence {number}"
     if (place := codes.tobytes().find(NO_BASE)) >= 0:
-        told = f"{chr(text[place])!r} at base {place + 1:,}"
+        told = f"{shown_letter(text, place)} at base {place + 1:,}"
         raise InvalidInput(name, found=told, expected="A, C, G, U or T, and N")
     if codes.size > LONGEST:
         raise InvalidInput(name, found=f"{codes.size:,} bases", expected=f"at most {LONGEST:,}")

@@ -724,6 +724,5 @@ def _standard_output_errors() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise FormatError(
-            "standard output", found=error.strerror or error, expected="room for what is written"
-        ) from error
+        found = "it closed" if error.errno == errno.EBADF else error.strerror or error
+        raise FormatError("standard output", found=found, expected="room for what is written") from error

@@ -23,7 +23,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plait.errors import FormatError, InvalidInput, PlaitError, in_range
+from plait.errors import FormatError, InvalidInput, PlaitError, whole
 from plait.formats.atomic import AtomicFolder, bad_output, check_not_input, output_errors, sync_folder
 from plait.formats.compression import parse_json
 from plait.formats.layouts import is_text
@@ -206,9 +206,7 @@ def _digest(content: Any) -> str:
 
 def rows_of_part(settings: PartSettings) -> int:
     """Rows of a part; InvalidInput if there are to be none."""
-    most = PART_ROWS if settings.part_rows is None else settings.part_rows
-    in_range("part_rows", most, 1)
-    return most
+    return PART_ROWS if settings.part_rows is None else whole("part_rows", settings.part_rows, 1)
 
 
 class PartFile(NamedTuple):

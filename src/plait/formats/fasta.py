@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.alphabets import shown_letter
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import ByteSource, FileKind, check_readable, foreign_content, sniff, unchanged
 from plait.lang.compile import kernel
@@ -473,7 +474,7 @@ def _strange_byte(path: object, first_line: int, data: NDArray[np.uint8], place:
     return FormatError(
         path,
         line=_line_of(first_line, data, place),
-        found=f"the byte 0x{data[place]:02X} in a sequence",
+        found=f"{shown_letter(data, place)} in a sequence",
         expected="letters",
         hint="the file may be damaged, or not be text",
     )

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.alphabets import IUPAC_MASK, MASK_SYMBOL
+from plait.alphabets import IUPAC_MASK, MASK_SYMBOL, shown_letter
 from plait.errors import FormatError
 from plait.formats.compression import ByteSource, check_readable, unchanged
 from plait.formats.fasta import (
@@ -139,20 +139,15 @@ def _place(raw: RawReads, at: int) -> tuple[int, str]:
     return read, f"at position {base} of read {shown_name(raw.names[read])}"
 
 
-def _shown_byte(byte: int) -> str:
-    return repr(chr(byte)) if 33 <= byte <= 126 else f"the byte 0x{byte:02X}"
-
-
 def _strange_letter(raw: RawReads, at: int) -> FormatError:
     read, where = _place(raw, at)
-    byte = int(raw.letters[at])
     return FormatError(
         raw.path,
-        line=int(raw.lines[read]),
+        line=int(raw.lines[read]) or None,
         record=raw.first + read,
-        found=f"{_shown_byte(byte)} {where}",
+        found=f"{shown_letter(raw.letters, at)} {where}",
         expected="the IUPAC letters of nucleotides, or '.' for an unknown one",
-        hint="are these proteins?" if chr(byte).upper() in "EFILPQZX*" else "the file may be damaged",
+        hint="are these proteins?" if raw.letters[at] in b"EFILPQXZefilpqxz*" else "the file may be damaged",
     )
 
 
@@ -164,7 +159,7 @@ def _strange_quality(raw: RawReads, qualities: NDArray[np.uint8]) -> FormatError
         # A record's qualities are two lines below its sequence.
         line=int(raw.lines[read]) + 2,
         record=raw.first + read,
-        found=f"{_shown_byte(int(qualities[at]))} as the quality {where}",
+        found=f"{shown_letter(qualities, at)} as the quality {where}",
         expected="qualities from '!' (0) to '~' (93)",
     )
 

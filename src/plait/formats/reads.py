@@ -27,7 +27,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.errors import FormatError, InvalidInput, in_range
+from plait.errors import FormatError, InvalidInput, whole
 from plait.formats.compression import ByteSource, identify, read_ahead, unchanged
 from plait.formats.fasta import (
     Names,
@@ -251,7 +251,7 @@ def open_reads(
             expected="one file of mates for each file of reads",
         )
     if block_reads is not None:
-        in_range("block_reads", block_reads, 1)
+        whole("block_reads", block_reads, 1)
     return ReadFiles(given, others or None, block_reads=block_reads, headers=headers)
 
 

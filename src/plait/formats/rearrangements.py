@@ -251,6 +251,7 @@ def row_ranges(files: Sequence[tuple[str, int]], rows: int, schema: pa.Schema) -
 
 #: Rows at the start of each file from which the width of its rows is guessed.
 _SAMPLED_ROWS = 1000
+_COLUMN_ROWS = 1 << 16
 #: Files of which rows are looked at, about, where there are many: the parts of a dataset are alike.
 _SAMPLED_FILES = 32
 
@@ -316,19 +317,26 @@ class _JoinedParts:
                 yield conform(batch, self.schema)
 
 
-def open_columns(
-    path: str | os.PathLike[str], *, archives: bool = False
-) -> ParquetInput | DelimitedFile | _JoinedParts:
-    """A table of any kind, of which a few columns are read; archives as for `RearrangementReader`.
+def read_columns(
+    path: str | os.PathLike[str], names: Sequence[str], *, archives: bool = False, hint: str | None = None
+) -> pa.Table:
+    """A few columns of a table of any kind; archives as for `RearrangementReader`.
 
-    FormatError if it is missing, damaged or no table.
+    FormatError if it is missing, damaged or no table, or, with a hint, lacks a column.
     """
     parts = parts_of(path)
     if parts is not None:
-        return _JoinedParts(path, [part for part, _ in parts])
-    check_readable(path)
-    kind = sniff(path, archives=archives)
-    return ParquetInput(path) if kind is FileKind.PARQUET else DelimitedFile(path, kind)
+        file: ParquetInput | DelimitedFile | _JoinedParts = _JoinedParts(path, [part for part, _ in parts])
+    else:
+        check_readable(path)
+        kind = sniff(path, archives=archives)
+        file = ParquetInput(path) if kind is FileKind.PARQUET else DelimitedFile(path, kind)
+    for name in names:
+        if name not in file.schema.names:
+            found = f"the columns {', '.join(file.schema.names[:20])}"
+            raise FormatError(path, found=found, expected=f"a column {name!r}", hint=hint)
+    wanted = pa.schema([file.schema.field(name) for name in dict.fromkeys(names)])
+    return pa.Table.from_batches((own.select(wanted.names) for own in file.batches(_COLUMN_ROWS)), wanted)
 
 
 def _opened(

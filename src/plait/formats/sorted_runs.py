@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.ipc as arrow_ipc
 from numpy.typing import NDArray
 
-from plait.errors import FormatError, PlaitError, Unsupported, in_range
+from plait.errors import FormatError, PlaitError, Unsupported, whole
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.checkpoints import Checkpoint, letters_of
 from plait.types import WholeOrNot
@@ -121,7 +121,7 @@ class SortedRuns:
         memory_bytes: int,
         combine: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
     ) -> None:
-        in_range("memory_bytes", memory_bytes, 1)
+        whole("memory_bytes", memory_bytes, 1)
         self._blocks = blocks
         self.order = dict(order)
         self._memory_bytes = memory_bytes

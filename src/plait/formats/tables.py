@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -18,11 +18,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from plait._version import __version__
 from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.formats.atomic import AtomicFile, TextOutput, bad_output, check_not_input, encoder, output_errors
+from plait.formats.atomic import (
+    AtomicFile,
+    TextOutput,
+    bad_output,
+    check_different,
+    check_not_input,
+    check_output,
+    encoder,
+    output_errors,
+)
 from plait.formats.layouts import is_text
 from plait.formats.places import address_of
-from plait.formats.row_groups import DIFFERENCES, MAGIC, EncodedRows, RowGroups
+from plait.formats.row_groups import DIFFERENCES, MAGIC, PACKED, EncodedRows, RowGroups
 from plait.types import WholeOrNot
 
 _PIECE_BYTES = 8 << 20
@@ -255,6 +265,21 @@ def check_one_file(path: str | os.PathLike[str], parts: PartSettings) -> None:
         raise bad_output(path, ", a file in a store", "a file of this machine, or a folder of parts", hint)
 
 
+def facts_of(kind: str, inputs: Iterable[object], **facts: object) -> dict[str, str]:
+    """Metadata of a table: which version of plait made it of which inputs, and other facts."""
+    own = {"version": __version__, "inputs": [os.path.realpath(str(path)) for path in inputs], **facts}
+    return {f"plait.{kind}": json.dumps(own, sort_keys=True, default=str)}
+
+
+def check_tables(inputs: Iterable[str | os.PathLike[str]], *paths: str | os.PathLike[str] | None) -> None:
+    """Check, before long work, that tables can be written; those that are not wanted are None."""
+    check_different(*paths)
+    for path in paths:
+        if path is not None:
+            table_suffix(path)
+            check_output(path, inputs)
+
+
 def table_suffix(path: str | os.PathLike[str]) -> str:
     """Which of `TABLE_SUFFIXES` a name ends in, in lower case, or a slash; InvalidInput if it is none."""
     if os.fspath(path).endswith("/"):
@@ -296,13 +321,17 @@ class TableWriter(WholeOrNot):
         self._check(batch)
         return batch
 
-    def write(self, rows: ReadyRows) -> None:
+    def write(self, rows: ReadyRows | pa.Table) -> None:
         """Append rows with the columns of `schema`; in Parquet each batch is one row group.
 
         InvalidInput if the batch has other columns; FormatError if the disk is full, or a cell cannot be
         written as text; Unsupported if Parquet cannot hold the values; Arrow before 25 refuses a null
         fixed-size list, for example.
         """
+        if isinstance(rows, pa.Table):
+            for batch in rows.to_batches():
+                self.write(batch)
+            return
         if isinstance(rows, pa.RecordBatch):
             self._check(rows)
         count = rows.num_rows if isinstance(rows, pa.RecordBatch) else rows.rows
@@ -325,9 +354,14 @@ class ParquetRows:
     """Encodes rows as Parquet, each batch as a row group; `checksums` show damage where it is read."""
 
     def __init__(self, sink: Any, schema: pa.Schema, *, checksums: bool = False) -> None:
-        self._sink, self._schema, self._checksums = sink, schema, checksums
+        # How a field was written is not told by it.
+        told = [one.remove_metadata() if one.metadata == PACKED else one for one in schema]
+        self._sink, self._schema, self._checksums = sink, pa.schema(told, schema.metadata), checksums
         self._lists = {k: one.name for k, one in enumerate(schema) if one.metadata == DIFFERENCES}
+        self._how: dict[str, Any] = {}
         self.empty = self.encoded(None)
+        packed = [one.name for one in schema if one.metadata == PACKED and _of_numbers(one.type)]
+        self._how = _packed(self.empty.file, [*packed, *map("{}.list.element".format, packed)])
         self._groups = RowGroups(self.empty)
         sink.write(MAGIC)
 
@@ -350,6 +384,7 @@ class ParquetRows:
             compression_level=_ZSTD_LEVEL,
             dictionary_pagesize_limit=_DICTIONARY_BYTES,
             write_page_checksum=self._checksums,
+            **self._how,
         )
         try:
             if rows:
@@ -371,6 +406,22 @@ class ParquetRows:
     def close(self) -> None:
         """Write the footer."""
         self._sink.write(self._groups.end())
+
+
+def _of_numbers(kind: pa.DataType) -> bool:
+    return bool(kinds.is_integer(kind.value_type if _is_list(kind) else kind))
+
+
+def _packed(empty: pa.Buffer, paths: Sequence[str]) -> dict[str, Any]:
+    """How Arrow is to write files like an empty one, those columns, if there are any, as `PACKED`."""
+    if not paths:
+        return {}
+    import pyarrow.parquet as arrow_parquet
+
+    stored = arrow_parquet.ParquetFile(pa.BufferReader(empty)).schema
+    others = {stored.column(k).path for k in range(len(stored))}.difference(paths)
+    # Arrow packs only what has no dictionary.
+    return {"use_dictionary": [*others], "column_encoding": dict.fromkeys(paths, "DELTA_BINARY_PACKED")}
 
 
 class _ParquetTable(TableWriter):

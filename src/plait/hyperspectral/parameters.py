@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, is_dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, whole
 
 _WORDS: Final = {
     int: "a whole number",
@@ -69,8 +69,7 @@ Table: TypeAlias = tuple[tuple[int, ...], ...]
 
 def check_number(name: str, value: object, low: int, high: int, why: str = "") -> None:
     """InvalidInput if a parameter is not a whole number from `low` to `high`, both inclusive."""
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise InvalidInput(name, found=repr(value), expected=f"a whole number from {low} to {high}{why}")
+    whole(name, value, low, high, why=why)
 
 
 def check_choice(name: str, value: object, choices: tuple[Any, ...]) -> None:

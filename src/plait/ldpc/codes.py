@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plait.errors import FormatError, InvalidInput, in_range
+from plait.errors import FormatError, InvalidInput, whole
 from plait.formats.compression import read_text
 from plait.lang.compile import kernel
 
@@ -67,8 +67,8 @@ class Code:
         self.n = self.sent.size
         for what, least in (("bits", 0), ("sent", -1), ("known", 0)):
             columns = getattr(self, what)
-            in_range(what, int(columns.min(initial=0)), least, size - 1)
-            in_range(what, int(columns.max(initial=0)), least, size - 1)
+            for column in (columns.min(initial=0), columns.max(initial=0)):
+                whole(what, column, least, size - 1)
 
     def __repr__(self) -> str:
         return f"Code({self.name!r}, {self.n:,} bits)"

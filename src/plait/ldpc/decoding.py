@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plait.devices.target import Problem, Target, over_threads, resolve
-from plait.errors import InvalidInput, in_range, one_of
+from plait.errors import InvalidInput, one_of, whole
 from plait.lang.algebras import algebra_in_lanes
 from plait.lang.compile import by_type_of, kernel, shared
 from plait.lang.lanes import (
@@ -441,7 +441,7 @@ def decode(
     one_of("method", method, ("sum-product", "min-sum"))
     one_of("schedule", schedule, ("flooding", "layered"))
     one_of("dtype", dtype, ("float32", "float64"))
-    in_range("iterations", iterations, 0, 1 << 20)
+    iterations = whole("iterations", iterations, 0, 1 << 20)
     given = np.asarray(ratios)
     if given.dtype.kind not in "fiu":
         raise InvalidInput("ratios", found=f"an array of {given.dtype}", expected="numbers")

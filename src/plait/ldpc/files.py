@@ -12,9 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.atomic import array_file, check_not_input
+from plait.formats.atomic import array_file, check_different
 from plait.formats.compression import read_array
-from plait.formats.tables import open_table, table_or_lines
+from plait.formats.tables import check_tables, table_or_lines
 from plait.ldpc.codes import code_named
 from plait.ldpc.decoding import WORTH, decode
 from plait.ldpc.simulation import ErrorRates, simulate
@@ -53,14 +53,14 @@ def encode_file(bits: Path, output: Path, *, code: str) -> tuple[int, int]:
 
 
 def decode_file(
-    ratios: Path, output: Path, *, code: str, information: bool, report: Path | None, **settings: Any
+    ratios: Path, output: Path, *, code: str, information: bool, report: Path | str | None, **settings: Any
 ) -> tuple[int, int, float]:
     """Write decoded words, or their information; words, those that are of the code, mean iterations.
 
     Errors are those of `decode`.
     """
-    if report is not None:
-        check_not_input(report, [ratios, output])
+    check_different(output, report)
+    check_tables([ratios], report)
     chosen, found, iterations = code_named(code), [np.zeros(0, bool)], [np.zeros(0, np.int64)]
 
     def run(words: NDArray[Any]) -> NDArray[np.uint8]:
@@ -72,21 +72,23 @@ def decode_file(
     words = _in_steps(ratios, output, (chosen.n, chosen.k if information else chosen.n), run)
     good, counts = np.concatenate(found), np.concatenate(iterations)
     if report is not None:
-        columns = {"word": np.arange(words), "found": good, "iterations": counts}
-        batch = pa.record_batch({name: pa.array(values) for name, values in columns.items()})
-        with open_table(report, batch.schema, metadata={"code": code}, inputs=[ratios]) as table:
-            table.write(batch)
+        _write(report, code, {"word": np.arange(words), "found": good, "iterations": counts}, [ratios])
     return words, int(good.sum()), float(counts.mean()) if words else 0.0
 
 
 def simulate_file(output: Path | None, *, code: str, ebn0: str, **settings: Any) -> ErrorRates:
     """Write error rates as a table, or print it; `ebn0` is a list, or ``first:last:step``."""
     chosen, ratios = code_named(code), _ratios(ebn0)
+    check_tables([], output)
     found = simulate(chosen, ratios, **settings)
-    batch = pa.record_batch({name: pa.array(values) for name, values in found._asdict().items()})
-    with table_or_lines(output, batch.schema, metadata={"code": code}, inputs=[]) as table:
-        table.write(batch)
+    _write(output, code, found._asdict(), [])
     return found
+
+
+def _write(output: Path | str | None, code: str, columns: dict[str, Any], inputs: list[Path]) -> None:
+    batch = pa.record_batch({name: pa.array(values) for name, values in columns.items()})
+    with table_or_lines(output, batch.schema, metadata={"code": code}, inputs=inputs) as table:
+        table.write(batch)
 
 
 def _ratios(text: str) -> list[float]:

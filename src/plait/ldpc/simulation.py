@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.errors import InvalidInput, in_range
+from plait.errors import InvalidInput, in_range, whole
 from plait.ldpc.codes import Code
 from plait.ldpc.decoding import decode
 
@@ -96,9 +96,8 @@ def simulate(
     >>> bool(found.wer[0] > 0.2), int(found.word_errors[1])
     (True, 0)
     """
-    in_range("words", words, 1)
-    in_range("errors", errors, 1)
-    in_range("seed", seed, 0, 2**64 - 1)
+    words, errors = whole("words", words, 1), whole("errors", errors, 1)
+    seed = whole("seed", seed, 0, 2**64 - 1)
     if not code.k:
         raise InvalidInput("code", found=f"no bits of information in {code.name}", expected="one or more")
     for ratio in ebn0:

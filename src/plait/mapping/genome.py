@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.alphabets import IUPAC_MASK
+from plait.alphabets import IUPAC_MASK, shown_letter
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.fasta import NameRegister, Sequences, read_fasta
 from plait.lang.compile import kernel, shared
@@ -184,7 +184,7 @@ def _sequences(reference: References) -> Iterator[Sequences]:
             raise FormatError(
                 reference,
                 line=int(sequences.lines[record]),
-                found=f"{chr(sequences.letters[at])!r} at position "
+                found=f"{shown_letter(sequences.letters, at)} at position "
                 f"{at - int(sequences.offsets[record]) + 1:,} of {sequences.names[record]!r}",
                 expected="the IUPAC letters of nucleotides",
                 hint="are these proteins?",
@@ -201,6 +201,6 @@ def _in_memory(given: Mapping[str, str | bytes]) -> Sequences:
         at = int(np.argmin(IUPAC_MASK[letters] != 0))
         name = list(given)[int(np.searchsorted(offsets, at, "right")) - 1]
         raise InvalidInput(
-            f"sequence {name!r}", found=repr(chr(letters[at])), expected="the IUPAC letters of nucleotides"
+            f"sequence {name!r}", found=shown_letter(letters, at), expected="the IUPAC letters of nucleotides"
         )
     return Sequences(list(given), [""] * len(given), letters, offsets, np.zeros(len(given), np.int64))

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.devices.target import over_threads
-from plait.errors import FormatError, InvalidInput
+from plait.errors import FormatError, InvalidInput, whole
 from plait.formats.atomic import AtomicFile, check_not_input, output_errors
 from plait.formats.compression import check_readable, fast_zlib, parse_json
 from plait.lang.compile import kernel, shared
@@ -270,11 +270,10 @@ class Index:
         >>> index.genome.names, index.genome.letters
         (('chr1',), 10)
         """
-        if seed_length is not None and not SHORTEST_SEED <= seed_length <= LONGEST_SEED:
-            expected = f"{SHORTEST_SEED} to {LONGEST_SEED}"
-            raise InvalidInput("seed_length", found=seed_length, expected=expected)
-        if threads is not None and threads < 1:
-            raise InvalidInput("threads", found=threads, expected="a whole number of at least 1")
+        if seed_length is not None:
+            whole("seed_length", seed_length, SHORTEST_SEED, LONGEST_SEED)
+        if threads is not None:
+            whole("threads", threads, 1)
         genome = read_genome(reference)
         u = seed_length or seed_length_of(genome.letters)
         made = _built(genome.words, u, threads or thread_count())

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.target import resolve
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, whole_fields
 from plait.formats.fastq import RawReads, ReadBlock, checked_reads
 from plait.formats.reads import join_reads, open_reads, slice_reads
 from plait.lang.lanes import lanes_of
@@ -102,8 +102,8 @@ class MapSettings:
     def __post_init__(self) -> None:
         if self.errors is not None and self.error_rate is not None:
             raise InvalidInput("error_rate", found="errors too", expected="one or the other")
-        if self.errors is not None and not 0 <= self.errors <= MOST_ERRORS:
-            raise InvalidInput("errors", found=self.errors, expected=f"0 to {MOST_ERRORS}")
+        whole_fields(self, "errors", most=MOST_ERRORS)
+        whole_fields(self, "max_hits", "threads", least=1)
         if self.error_rate is not None and not 0 <= self.error_rate <= 100 * MOST_ERRORS / LONGEST_READ:
             raise InvalidInput(
                 "error_rate",
@@ -114,10 +114,6 @@ class MapSettings:
             raise InvalidInput(
                 "report", found=repr(self.report), expected="all, best, or best+N with a number N"
             )
-        if self.max_hits is not None and self.max_hits < 1:
-            raise InvalidInput("max_hits", found=self.max_hits, expected="at least 1")
-        if self.threads is not None and self.threads < 1:
-            raise InvalidInput("threads", found=self.threads, expected="a whole number of at least 1")
 
     @property
     def strata(self) -> int | None:

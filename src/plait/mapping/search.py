@@ -33,7 +33,7 @@ from plait.dp.bitparallel.paths import (
 from plait.dp.bitparallel.striped import ErrorLimits
 from plait.dp.pairs.launches import PAIR_LIST
 from plait.dp.pairs.lists import FreeEnds, ListBatch, PairList, make_setup
-from plait.errors import InvalidInput, Unsupported
+from plait.errors import InvalidInput, Unsupported, one_of, whole_fields
 from plait.mapping.hits import NOTHING, UNKNOWN, HitRows, Hits, joined, no_hits, ranks
 from plait.mapping.patterns import (
     LONGEST,
@@ -122,22 +122,14 @@ class FindSettings:
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        numbers = ("errors", "mismatches", "pam_mismatches", "dna_bulges", "rna_bulges", "strata", "max_hits")
-        for name in numbers:
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < 0):
-                raise InvalidInput(name, found=repr(value), expected="a whole number of at least 0")
+        whole_fields(self, "errors", "mismatches", "pam_mismatches", "strata", "max_hits")
+        whole_fields(self, "dna_bulges", "rna_bulges", most=_MOST_BULGES)
         for name, known in (
             ("strands", ("both", "+", "-")),
             ("report", ("loci", "ends", "best")),
             ("pam_side", (3, 5)),
         ):
-            if getattr(self, name) not in known:
-                found, expected = repr(getattr(self, name)), f"one of {', '.join(map(str, known))}"
-                raise InvalidInput(name, found=found, expected=expected)
-        for name in ("dna_bulges", "rna_bulges"):
-            if getattr(self, name) > _MOST_BULGES:
-                raise InvalidInput(name, found=getattr(self, name), expected=f"at most {_MOST_BULGES}")
+            one_of(name, getattr(self, name), known)
 
     def limits_of(self, pattern: Pattern) -> tuple[int, int]:
         """Mismatches and errors that a pattern may have."""

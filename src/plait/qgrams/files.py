@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from plait.errors import FormatError, InvalidInput
+from plait.errors import FormatError
 from plait.formats.atomic import array_file, bad_output
 from plait.formats.compression import ByteSource
 from plait.formats.fasta import read_fasta, sequence_file_kind
 from plait.formats.layouts import is_text
-from plait.formats.rearrangements import open_columns
+from plait.formats.rearrangements import read_columns
 from plait.formats.tables import table_or_lines
 from plait.qgrams.similarity import similar, similarities, smiles_letters
 
@@ -31,7 +31,7 @@ def read_texts(
     """Names and texts: sequences of FASTA, a column of a table, or first words of lines, named by the second.
 
     What has no name has the number of its row, from 1 on. `smiles`: in the letters of LINGO. FormatError if
-    the file is missing, damaged or something else; InvalidInput if there is no such column.
+    the file is missing, damaged or something else, or there is no such column.
     """
     names, texts = _lines_or_fasta(path) if column is None else ([], _column(path, column))
     names += map(str, range(len(names) + 1, len(texts) + 1))
@@ -39,14 +39,10 @@ def read_texts(
 
 
 def _column(path: str | os.PathLike[str], column: str) -> list[bytes]:
-    file = open_columns(path, archives=True)
-    if column not in file.schema.names:
-        known = f"a column of {os.fspath(path)}: {', '.join(file.schema.names)}"
-        raise InvalidInput("column", found=repr(column), expected=known)
-    if not is_text(kind := file.schema.field(column).type):
-        raise FormatError(path, found=f"a column of {kind}", expected="text", column=column)
-    cells = (cell for batch in file.batches(_PIECE) for cell in batch[column].to_pylist())
-    return [(cell or "").encode() for cell in cells]
+    found = read_columns(path, [column], archives=True)[column]
+    if not is_text(found.type):
+        raise FormatError(path, found=f"a column of {found.type}", expected="text", column=column)
+    return [(cell or "").encode() for chunk in found.chunks for cell in chunk.to_pylist()]
 
 
 def _lines_or_fasta(path: str | os.PathLike[str]) -> tuple[list[str], list[bytes]]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Final, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import On, Problem, Target, over_threads, resolve, stretches
-from plait.errors import InvalidInput, in_range
+from plait.devices.target import On, Problem, Target, over_threads, resolve, spelled, stretches
+from plait.errors import InvalidInput, whole
 from plait.lang.algebras import choice, extend
 from plait.lang.compile import by_type_of, kernel, shared
 from plait.lang.lanes import greater, lanes_of, load, mask_bits, minimum, splat, store, width_of
@@ -341,6 +342,7 @@ class Similar(NamedTuple):
 Texts = Iterable[str | bytes]
 
 
+@spelled
 def similarities(
     queries: Texts,
     targets: Texts | None = None,
@@ -389,6 +391,7 @@ def similarities(
     return out
 
 
+@spelled
 def similar(
     queries: Texts,
     targets: Texts | None = None,
@@ -435,7 +438,7 @@ def similar(
     (left, right), vocabulary = _prepared(queries, targets, q, by_size=(True, True))
     own = targets is None
     if nearest is not None:
-        in_range("nearest", nearest, 1, 1 << 20)
+        nearest = whole("nearest", nearest, 1, 1 << 20)
         best = np.full((left.sizes.size, nearest, 3), (-1, 0, 1), np.int64)
         _launched(SimilarBatch(left, right, vocabulary, Nearest(best, own)), **on)
         best = best[np.argsort(left.order)]
@@ -463,14 +466,21 @@ def _similar(pairs: NDArray[np.int64]) -> Similar:
 def _prepared(
     queries: Texts, targets: Texts | None, q: int, by_size: tuple[bool, bool]
 ) -> tuple[list[Grams], int]:
-    in_range("q", q, 1, LONGEST)
+    q = whole("q", q, 1, LONGEST)
     given = (queries,) if targets is None else (queries, targets)
-    sets = [[text.encode() if isinstance(text, str) else bytes(text) for text in texts] for texts in given]
+    sets = list(map(_encoded, given))
     found, vocabulary = grams_of([sets[0], sets[-1]], q, by_size)
     most = min(int(one.sizes.max(initial=0)) for one in found)
     if most > np.iinfo(_WIDTHS[-1]).max:
         raise InvalidInput("texts", found=f"{most:,} q-grams on both sides", expected="at most 65,535 on one")
     return found, vocabulary
+
+
+def _encoded(texts: Texts) -> list[bytes]:
+    with suppress(TypeError):
+        if not isinstance(texts, str):
+            return [text.encode() if isinstance(text, str) else bytes(memoryview(text)) for text in texts]
+    raise InvalidInput("texts", found=f"{texts!r:.60}", expected="several texts, each str or bytes")
 
 
 def _launched(batch: SimilarBatch, **on: Unpack[On]) -> list[NDArray[np.int64]]:

@@ -9,13 +9,15 @@ from typing import Any, Final, Literal, NamedTuple, Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import On, Problem, resolve
-from plait.errors import InvalidInput, one_of
+from plait.devices.target import On, Problem, resolve, spelled
+from plait.errors import InvalidInput, one_of, whole
 from plait.lang.compile import by_type_of, shared
 from plait.lang.lanes import minimum, product, ratio, select
 
 Size = int | tuple[int, ...]
 DType = Literal["float64", "float32"]
+Out = NDArray[Any] | None
+Real = NDArray[Any]
 #: Numbers that are worth the start of a GPU which was not asked for by name.
 WORTH: Final = 1 << 30
 _BELOW_ONE: Final = {"float64": 1 - 2.0**-53, "float32": 1 - 2.0**-24}
@@ -160,12 +162,6 @@ def problem(name: str, run: Any, cuda: str, *kernels: Any) -> Problem[Draws, Any
     return Problem.of(name, run, *kernels, cuda=there, worth=lambda batch: batch.out.size >= WORTH)
 
 
-class Asked(On, total=False):
-    """Where numbers are drawn, and into what."""
-
-    out: NDArray[Any] | None
-
-
 class Generator(ABC):
     """A stream of words of 32 bits and a place in it.
 
@@ -208,32 +204,34 @@ class Generator(ABC):
         self._skip(whole("skip", count))
         return self
 
-    def raw(self, size: Size, **asked: Unpack[Asked]) -> NDArray[np.uint32]:
+    @spelled
+    def raw(self, size: Size, *, out: Out = None, **on: Unpack[On]) -> NDArray[np.uint32]:
         """Words of the stream, as integers, uint32 of the shape `size`."""
-        return self._drawn(self._word, self._unit, size, "uint32", **asked)
+        return self._drawn(self._word, self._unit, size, "uint32", out, **on)
 
-    def uniform(self, size: Size, *, dtype: DType = "float64", **asked: Unpack[Asked]) -> NDArray[Any]:
+    @spelled
+    def uniform(self, size: Size, *, dtype: DType = "float64", out: Out = None, **on: Unpack[On]) -> Real:
         """Numbers between 0 and 1, of the shape `size`; neither end, but for the points of `Sobol`."""
-        one_of("dtype", dtype, _BELOW_ONE)
-        return self._drawn(Uniform(_BELOW_ONE[dtype]), self._unit, size, dtype, **asked)
+        return self._drawn(Uniform(_BELOW_ONE.get(dtype, 0.0)), self._unit, size, dtype, out, **on)
 
-    def normal(self, size: Size, *, dtype: DType = "float64", **asked: Unpack[Asked]) -> NDArray[Any]:
+    @spelled
+    def normal(self, size: Size, *, dtype: DType = "float64", out: Out = None, **on: Unpack[On]) -> Real:
         """Normal numbers of mean 0 and variance 1: where their distribution reaches a uniform number."""
-        one_of("dtype", dtype, _BELOW_ONE)
-        return self._drawn(Normal(), self._inner, size, dtype, **asked)
+        return self._drawn(Normal(), self._inner, size, dtype, out, **on)
 
-    def exponential(self, size: Size, *, dtype: DType = "float64", **asked: Unpack[Asked]) -> NDArray[Any]:
+    @spelled
+    def exponential(self, size: Size, *, dtype: DType = "float64", out: Out = None, **on: Unpack[On]) -> Real:
         """Exponential numbers of mean 1: minus the logarithm of a uniform number."""
-        one_of("dtype", dtype, _BELOW_ONE)
-        return self._drawn(Exponential(), self._inner, size, dtype, **asked)
+        return self._drawn(Exponential(), self._inner, size, dtype, out, **on)
 
     def _shape(self, size: tuple[int, ...]) -> tuple[int, ...]:
         """Of the array of numbers, for a size."""
         return size
 
     def _drawn(
-        self, kind: Any, unit: Unit, size: Size, dtype: str, out: Any = None, **where: Any
+        self, kind: Any, unit: Unit, size: Size, dtype: str, out: Any, **on: Unpack[On]
     ) -> NDArray[Any]:
+        one_of("dtype", dtype, _BELOW_ONE if kind is not self._word else ("uint32",))
         given = size if isinstance(size, tuple) else (size,)
         shape = self._shape(tuple(whole("size", one) for one in given))
         found: NDArray[Any] = np.empty(shape, dtype, self._order) if out is None else out
@@ -246,19 +244,9 @@ class Generator(ABC):
         flat = found.reshape(-1) if self._order == "C" else found.T
         if flat.size:
             asked = Draws(kind, unit, self._source, flat)
-            self._moved(flat.shape[-1], resolve(**where).launch(self._problem, asked))
+            self._moved(flat.shape[-1], resolve(**on).launch(self._problem, asked))
         return found
 
     def _moved(self, words: int, end: Any) -> None:
         """Go on behind words that were drawn; `end` is what launching them has returned."""
         self._skip(words)
-
-
-def whole(name: str, value: Any, least: int = 0, most: float = math.inf) -> int:
-    """A whole number within limits; `InvalidInput` if it is not."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise InvalidInput(name, found=repr(value), expected="a whole number")
-    if not least <= value <= most:
-        wanted = f"at least {least}" if most == math.inf else f"{least} to {most}"
-        raise InvalidInput(name, found=int(value), expected=wanted)
-    return int(value)

@@ -9,8 +9,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from plait.errors import whole
 from plait.formats.atomic import TextOutput, array_file
-from plait.random.draws import Generator, whole
+from plait.random.draws import Generator
 from plait.random.generators import Sobol
 
 #: Numbers that are drawn at a time, in a file and for text.

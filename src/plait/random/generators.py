@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plait.devices.target import Target, over_threads, stretches
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, whole
 from plait.lang.algebras import choice, extend
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import greater, host_lanes, lanes_of, load, select, splat, store, width_of
-from plait.random.draws import Draws, Generator, Residue, Unit, problem, sample, whole
+from plait.random.draws import Draws, Generator, Residue, Unit, problem, sample
 
 #: Numbers for which a thread is worth its start: of MRG32k3a, of MT19937, which jumps to them, of Sobol's.
 _STRETCHES: Final = 1 << 18, 1 << 24, 1 << 20

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as arrow_parquet
 
-from plait.errors import InvalidInput, in_range
+from plait.errors import InvalidInput, whole
 from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, output_errors
 from plait.lang.compiling import work_time
 from plait.reports.figure import check_report_drawing
@@ -73,7 +73,7 @@ def run_demo(
     drawn.
     """
     if rows is not None:
-        in_range("rows", rows, 1)
+        whole("rows", rows, 1)
     check_report_drawing()
     source = demo_repertoires()
     out = Path(folder)

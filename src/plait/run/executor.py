@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, whole
 from plait.settings import thread_count
 
 ExecutorName: TypeAlias = Literal["local", "dask"]
@@ -74,10 +74,7 @@ class LocalExecutor:
     """
 
     def __init__(self, threads: int | None = None, *, waiting: int = 1) -> None:
-        threads = thread_count() if threads is None else threads
-        if threads < 1:
-            raise InvalidInput("threads", found=repr(threads), expected="a whole number of at least 1")
-        self.threads = threads
+        self.threads = thread_count() if threads is None else whole("threads", threads, 1)
         self._waiting = waiting
 
     @property

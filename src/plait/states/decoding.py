@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plait.devices.target import On, Problem, Target, interpreted, over_threads, resolve
-from plait.errors import InvalidInput, in_range
+from plait.devices.target import On, Problem, Target, interpreted, over_threads, resolve, spelled
+from plait.errors import InvalidInput, whole
 from plait.lang.algebras import LogSum, Probability, SaturatingMaxPlus, algebra_in_lanes, choice, extend
 from plait.lang.compile import by_type_of, kernel, shared
 from plait.lang.lanes import (
@@ -386,8 +386,6 @@ class SequenceBatch(NamedTuple):
     def codes(self, own: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Rows of some sequences one below the other, and their numbers of frames."""
         counts = np.array([len(self.rows[k]) for k in own])
-        if own.size == 1:
-            return self.rows[own[0]][None], counts
         codes = np.zeros((own.size, counts.max()), np.int32)
         for lane, k in enumerate(own):
             codes[lane, : counts[lane]] = self.rows[k]
@@ -462,6 +460,7 @@ _PATHS = _problem("best paths of sequences", _decode_groups, decode_states, cuda
 _LIKELIHOODS = _problem("likelihoods of sequences", _sum_groups, sweep_states, cuda="likelihood_batch")
 
 
+@spelled
 def decode_each(model: HiddenMarkovModel, sequences: Sequence[ArrayLike], **on: Unpack[On]) -> list[Decoded]:
     """Find the most probable path of each of many sequences.
 
@@ -487,6 +486,7 @@ def decode_each(model: HiddenMarkovModel, sequences: Sequence[ArrayLike], **on: 
     return resolve(**on).launch(_PATHS, _batch(model, sequences, _BEST))
 
 
+@spelled
 def likelihood_each(model: HiddenMarkovModel, sequences: Sequence[ArrayLike], **on: Unpack[On]) -> _Floats:
     """Compute the probability of each of many sequences, whatever the path.
 
@@ -714,7 +714,7 @@ def fit(
     InvalidInput
         If there is no sequence, or one that is impossible.
     """
-    in_range("iterations", iterations, 1)
+    whole("iterations", iterations, 1)
     sizes = [len(model.log_weights(one)) for one in sequences]
     if not all(sizes) or not sizes:
         told = "none, or one without frames"

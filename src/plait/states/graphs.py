@@ -18,12 +18,13 @@ from typing import Any, Final, NamedTuple, Self, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plait.devices.target import On, Problem, Target, interpreted, over_threads, resolve
-from plait.errors import FormatError, InvalidInput, in_range
+from plait.devices.target import On, Problem, Target, interpreted, over_threads, resolve, spelled
+from plait.errors import FormatError, InvalidInput, in_range, whole
 from plait.formats.compression import read_text
 from plait.lang.algebras import BIG_COUNT, Count, LogSum, MaxPlus, choice, extend
 from plait.lang.compile import by_type_of, kernel, shared
 from plait.lang.lanes import prefetch
+from plait.states.models import numbers_of
 
 _Floats = NDArray[np.float64]
 
@@ -300,7 +301,7 @@ class Graph:
     """
 
     def __init__(self, start: int, arcs: ArrayLike, weights: ArrayLike, final: dict[int, float]) -> None:
-        given, weights = np.asarray(arcs, np.int64).reshape(-1, 4), np.asarray(weights, np.float64)
+        given, weights = numbers_of("arcs", arcs, np.int64).reshape(-1, 4), numbers_of("weights", weights)
         if (given.size and (given.min() < 0 or given.max() >= _MOST)) or weights.shape != (len(given),):
             expected = f"numbers from 0 to {_MOST - 1:,}, and a weight for each"
             raise InvalidInput("arcs", found=f"{len(given):,} with others", expected=expected)
@@ -428,6 +429,7 @@ class Graph:
         # The first state's token came by no arc.
         return self.path(float(ends[best]), np.array(found[-2::-1], np.int64))
 
+    @spelled
     def best_paths(
         self, sequences: Sequence[Any], *, beam: float = math.inf, most: int | None = None, **on: Unpack[On]
     ) -> list[Path]:
@@ -454,7 +456,7 @@ class Graph:
             If some frames have too few labels, or a setting is out of range.
         """
         in_range("beam", beam, 0)
-        in_range("most", self.states if most is None else most, 1)
+        most = None if most is None else whole("most", most, 1)
         batch = GraphBatch(self, [self._frames(one) for one in sequences], beam, most)
         return resolve(**on).launch(_PATHS, batch)
 
@@ -507,7 +509,7 @@ class Graph:
 
     def _frames(self, frames: Any) -> _Floats:
         """What frames weigh."""
-        rows = np.ascontiguousarray(frames, np.float64)
+        rows = numbers_of("frames", frames)
         if rows.ndim != 2 or rows.shape[1] < self.labels or not (rows < math.inf).all():
             expected = f"(frames, {self.labels} or more labels) numbers below infinity"
             raise InvalidInput("frames", found=f"an array {rows.shape}", expected=expected)
@@ -526,7 +528,7 @@ class Graph:
                 (own > -math.inf).astype(np.int64).astype(object) for own in (rows, table[:, 0])
             )
             arcs = arcs._replace(table=table)
-        states, kind, most = self.states, rows.dtype, self.states if most is None else most
+        states, kind, most = self.states, rows.dtype, min(self.states, most or self.states)
         room = max(states, _TOGETHER, int(np.diff(seats[:, 1]).max()))
         tokens = max(min(_TOKENS, 2 * states * (len(rows) + 2)), 4 * states)
         memory: Any = ((states, kind), (states, kind), ((states, 3), np.int32), (states, np.int64))

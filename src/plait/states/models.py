@@ -163,7 +163,7 @@ class HiddenMarkovModel:
         """
         given = _given(observations)
         if given.ndim == 2:
-            weights = given.astype(np.float64)
+            weights = numbers_of("observations", given)
             if weights.shape[1] != len(self.states) or np.isnan(weights).any() or (weights == np.inf).any():
                 expected = f"(frames, {len(self.states)}) numbers below infinity"
                 raise InvalidInput("observations", found=f"{given.shape}", expected=expected)
@@ -211,12 +211,21 @@ def _given(observations: ArrayLike) -> NDArray[Any]:
     return np.array([*observations]) if isinstance(observations, str) else np.asarray(observations)
 
 
+def numbers_of(name: str, values: Any, kind: Any = np.float64) -> NDArray[Any]:
+    """A copy of a table of numbers; `InvalidInput` if it is none, or its numbers are of another kind."""
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind in "biufO" and not (kind is np.int64 and given.dtype.kind == "f" and given.size):
+            return np.array(given, kind, order="C")
+    except (TypeError, ValueError, OverflowError):
+        pass
+    what = "whole numbers" if kind is np.int64 else "numbers"
+    raise InvalidInput(name, found=f"no table of {what}", expected="one")
+
+
 def _table(name: str, values: Any, shape: tuple[int | None, ...]) -> _Floats:
     """Rows of probabilities."""
-    try:
-        found = np.array(values, np.float64, order="C")
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(name, found="no table of numbers", expected="probabilities") from None
+    found = numbers_of(name, values)
     wanted = " x ".join("any number" if n is None else str(n) for n in shape)
     if found.ndim != len(shape) or any(n not in (None, m) for n, m in zip(shape, found.shape, strict=True)):
         raise InvalidInput(name, found=f"an array {found.shape}", expected=wanted)

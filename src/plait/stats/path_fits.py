@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, whole_fields
 from plait.formats.checkpoints import KeptSteps
 from plait.run.executor import Executor
 from plait.stats.logistic import (
@@ -344,9 +344,7 @@ class AdaptiveLassoSettings:
             ("halves", 0, 1000),
             ("seed", 0, 2**63 - 1),
         ):
-            value = getattr(self, name)
-            if not (isinstance(value, int) and low <= value <= high):
-                raise InvalidInput(name, found=repr(value), expected=f"a whole number from {low} to {high}")
+            whole_fields(self, name, least=low, most=high)
         for name, least, most in (
             ("lambda_ratio", 1e-12, 0.999),
             ("gamma", 0.0, 10.0),

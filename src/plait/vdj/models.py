@@ -7,12 +7,11 @@ Source: the path-counting models *exhaustive*, *DP-1* (counts by the total numbe
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from plait.errors import InvalidInput, one_of
+from plait.errors import InvalidInput, one_of, whole, whole_fields
 
 ModelName = Literal["dp2", "dp1", "exhaustive"]
 EmptyD = Literal["positions", "once", "none"]
@@ -93,21 +92,14 @@ class PathModel:
         """Check every parameter."""
         if self.max_n is None:
             object.__setattr__(self, "max_n", 4 if self.name == "exhaustive" else 10)
-        for what in ("strands", "pi", "nu", "nu_vd", "nu_dj", "max_n"):
-            object.__setattr__(self, what, _whole(getattr(self, what)))
-        for what in ("sweep_pi", "sweep_nu"):
-            object.__setattr__(self, what, _swept(what, getattr(self, what)))
         one_of("model", self.name, ("dp2", "dp1", "exhaustive"))
-        one_of("strands", self.strands, (1, 2))
         one_of("empty_d", self.empty_d, ("positions", "once", "none"))
-        _limits("pi", (self.pi,), _MAX_PI)
-        _limits("nu", (self.nu,), _MAX_NU)
-        _limits("sweep_pi", self.sweep_pi, _MAX_PI)
-        _limits("sweep_nu", self.sweep_nu, _MAX_NU)
-        for what, value in (("nu_vd", self.nu_vd), ("nu_dj", self.nu_dj)):
-            if value is not None:
-                _limits(what, (value,), _MAX_NU)
-        _limits("max_n", (self.max_n,), _MAX_EXHAUSTIVE if self.name == "exhaustive" else _MAX_NU)
+        whole_fields(self, "strands", least=1, most=2)
+        whole_fields(self, "pi", most=_MAX_PI)
+        whole_fields(self, "nu", "nu_vd", "nu_dj", most=_MAX_NU)
+        whole_fields(self, "max_n", most=_MAX_EXHAUSTIVE if self.name == "exhaustive" else _MAX_NU)
+        for what, most in (("sweep_pi", _MAX_PI), ("sweep_nu", _MAX_NU)):
+            object.__setattr__(self, what, _swept(what, getattr(self, what), most))
         self._check_together()
 
     def _check_together(self) -> None:
@@ -178,28 +170,13 @@ class PathModel:
         return {**shared, "strands": self.strands, **limits, **sweep}
 
 
-def _whole(value: Any) -> Any:
-    """Whole numbers of any kind as int; anything else is left to the checks."""
-    if isinstance(value, bool):
-        return value
-    try:
-        return operator.index(value)
-    except TypeError:
-        return value
-
-
-def _swept(what: str, values: Any) -> tuple[Any, ...]:
+def _swept(what: str, values: Any, most: int) -> tuple[int, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidInput(what, found=repr(values), expected="several whole numbers")
-    return tuple(_whole(value) for value in values)
-
-
-def _limits(what: str, values: Sequence[int], most: int) -> None:
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-            raise InvalidInput(what, found=repr(value), expected=f"whole numbers from 0 to {most}")
-    if len(set(values)) != len(values) or list(values) != sorted(values):
-        raise InvalidInput(what, found=repr(tuple(values)), expected="increasing values without repetition")
+    found = tuple(whole(what, value, 0, most) for value in values)
+    if list(found) != sorted(set(found)):
+        raise InvalidInput(what, found=repr(found), expected="increasing values without repetition")
+    return found
 
 
 def model_of(model: PathModel | ModelName, parameters: Mapping[str, Any]) -> PathModel:

@@ -379,7 +379,7 @@ def arrange(lengths: NDArray[np.signedinteger]) -> Layout:
     return Layout(order, lanes, first_columns)
 
 
-def pack_groups(
+def pack_texts_by_group(
     letters: NDArray[np.uint8],
     firsts: NDArray[np.int64],
     lengths: NDArray[np.int64],

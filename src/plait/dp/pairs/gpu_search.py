@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import weakref
 from collections import OrderedDict, defaultdict
@@ -403,8 +404,17 @@ class SearchSlot(SlotArrays):
         untangle.launch(tiles.rows.size - 1, THREADS, words.view(np.uint32), *rest, stream=self.stream)
         there = OnDevice(texts, np.append(starts[used], starts[-1]), used, [])
         if not packed.flags.writeable:
-            self.columns, self._held = weakref.ref(packed), ([own.tobytes() for own in part[1:]], there)
+            self.columns = weakref.ref(packed, partial(self._forget, current_device()))
+            self._held = [own.tobytes() for own in part[1:]], there
         return there
+
+    def _forget(self, device: int, _: object) -> None:
+        """Give back the memory of targets that are gone."""
+        if not sys.is_finalizing():
+            with on_device(device):
+                self._on_device.clear()
+                del self._held
+                free_memory()
 
     def scores(
         self, forms: Sequence[QueryForms], targets: OnDevice, most: int

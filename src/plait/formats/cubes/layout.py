@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.errors import FormatError, InvalidInput, TargetUnavailable
+from plait.errors import FormatError, InvalidInput, TargetUnavailable, whole_fields
 
 Interleave = Literal["bsq", "bil", "bip"]
 ByteOrder = Literal["little", "big"]
@@ -107,15 +107,11 @@ class CubeLayout:
     offset: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("rows", "columns", "bands"):
-            if not 1 <= getattr(self, name) <= _MOST:
-                found = str(getattr(self, name))
-                raise InvalidInput(name, found=found, expected=f"a whole number from 1 to {_MOST:,}")
+        whole_fields(self, "rows", "columns", "bands", least=1, most=_MOST)
         check_sample_type(self.dtype)
         if sorted(self.axes) != ["x", "y", "z"]:
             raise InvalidInput("axes", found=repr(self.axes), expected="y, x and z in some order")
-        if not 0 <= self.offset < 1 << 62:
-            raise InvalidInput("offset", found=str(self.offset), expected="0 or more bytes, of a file")
+        whole_fields(self, "offset", most=(1 << 62) - 1)
 
     @property
     def shape(self) -> tuple[int, int, int]:

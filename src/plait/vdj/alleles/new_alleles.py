@@ -5,7 +5,6 @@ Candidates are haplotypes of clonotypes; whether they only look like new alleles
 
 from __future__ import annotations
 
-import json
 import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,11 +17,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plait._version import __version__
 from plait.alphabets import translate
 from plait.formats.atomic import check_different, check_not_input
 from plait.formats.rearrangements import open_rearrangements
-from plait.formats.tables import open_table
+from plait.formats.tables import facts_of, open_table
 from plait.run.executor import Progress
 from plait.types import Tabular
 from plait.vdj.alleles.evidence import MOST_CLONOTYPES, AlleleEvidence
@@ -780,19 +778,14 @@ def find_in_files(
         check_not_input(extended, inputs)
         check_different(output, extended)
         _extended_texts(germline, extended)
-    facts = {
-        "version": __version__,
-        "inputs": [os.path.realpath(path) for path in inputs],
-        "germline": {"name": germline.name, "digest": germline.digest},
-        "limits": asdict(asked) | {"most_clonotypes": most_clonotypes},
-    }
-    metadata = {"plait.new_alleles": json.dumps(facts, sort_keys=True)}
+    facts: dict[str, object] = {"germline": {"name": germline.name, "digest": germline.digest}}
+    facts |= {"limits": asdict(asked) | {"most_clonotypes": most_clonotypes}}
+    metadata = facts_of("new_alleles", inputs, **facts)
     with open_table(output, CANDIDATE_SCHEMA, metadata=metadata, inputs=inputs) as writer:
         found = find_new_alleles(
             list(inputs), germline, limits=asked, most_clonotypes=most_clonotypes, progress=progress
         )
-        for batch in found.candidates.to_batches():
-            writer.write(batch)
+        writer.write(found.candidates)
         if extended is not None:
             write_extended(found.extended, extended)
     return found

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait.alphabets import IUPAC_MASK, encode
-from plait.errors import InvalidInput, in_range
+from plait.errors import InvalidInput, whole_fields
 from plait.formats.checkpoints import TextBytes, letters_of
 from plait.stats.contingency import q_values
 from plait.vdj.germline import Allele, GermlineSet
@@ -469,8 +469,7 @@ class AlleleLimits:
     max_q: float = 0.01
 
     def __post_init__(self) -> None:
-        for name in ("min_clonotypes", "min_partners"):
-            in_range(name, getattr(self, name), 1)
+        whole_fields(self, "min_clonotypes", "min_partners", least=1)
         for name in ("min_share", "max_q"):
             if not 0 < getattr(self, name) <= 1:
                 raise InvalidInput(name, found=getattr(self, name), expected="more than 0, at most 1")

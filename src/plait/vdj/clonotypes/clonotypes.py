@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait.errors import InvalidInput, in_range
+from plait.errors import InvalidInput, whole_fields
 from plait.formats.checkpoints import letters_of
 from plait.formats.layouts import is_text
 from plait.formats.rearrangements import reblock
@@ -333,9 +333,8 @@ class ClonotypeSettings:
         ratio = self.satellite_ratio
         if ratio is not None and not 1 < ratio < float("inf"):
             raise InvalidInput("satellite_ratio", found=ratio, expected="a number above 1, such as 20")
-        for name in ("satellite_quality", "min_quality"):
-            in_range(name, getattr(self, name), 0, 94)
-        in_range("memory_bytes", self.memory_bytes, 1)
+        whole_fields(self, "satellite_quality", "min_quality", most=94)
+        whole_fields(self, "memory_bytes", least=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

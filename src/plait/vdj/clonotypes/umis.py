@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait.errors import InvalidInput, in_range
+from plait.errors import InvalidInput, in_range, whole_fields
 from plait.formats.checkpoints import letters_of
 from plait.formats.fastq import ReadBlock
 from plait.formats.rearrangements import reblock
@@ -247,15 +247,11 @@ class UmiSettings:
     umi_ratio: float | None = None
 
     def __post_init__(self) -> None:
-        for name, least, most in (
-            ("min_reads", 1, math.inf),
-            ("max_mismatch", 0, 1),
-            ("min_quality", 0, 93),
-            ("max_quality", 1, 93),
-            ("max_molecules", 1, 1 << 30),
-            ("memory_bytes", 1, math.inf),
-        ):
-            in_range(name, getattr(self, name), least, most)
+        whole_fields(self, "min_reads", "memory_bytes", least=1)
+        in_range("max_mismatch", self.max_mismatch, 0, 1)
+        whole_fields(self, "min_quality", most=93)
+        whole_fields(self, "max_quality", least=1, most=93)
+        whole_fields(self, "max_molecules", least=1, most=1 << 30)
         if self.umi_ratio is not None and not 1 < self.umi_ratio < math.inf:
             raise InvalidInput("umi_ratio", found=self.umi_ratio, expected="a number above 1, such as 10")
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as arrow_parquet
 
-from plait.errors import FormatError, InvalidInput
+from plait.errors import FormatError, InvalidInput, whole_fields
 from plait.formats.checkpoints import Checkpoint
 from plait.formats.compression import (
     FileKind,
@@ -91,9 +91,7 @@ class StudySettings:
         if self.model_calls not in ("use", "ignore"):
             raise InvalidInput("model_calls", found=repr(self.model_calls), expected="'use' or 'ignore'")
         for name, least, most in _RANGES:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-                raise InvalidInput(name, found=repr(value), expected=f"a whole number from {least} to {most}")
+            whole_fields(self, name, least=least, most=most)
         for pi, nu in self.predictor_models:
             if (pi, nu) not in self.counted_models:
                 raise InvalidInput(

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.ipc as arrow_ipc
 from numpy.typing import NDArray
 
-from plait.errors import FormatError, InvalidInput, in_range, one_of
+from plait.errors import FormatError, one_of, whole_fields
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.compression import content_digest
 from plait.formats.layouts import AUTO, LayoutChoice
@@ -103,10 +103,8 @@ class EvidenceChoice:
         known = {"rows": tuple(_CHOSEN), "calls": ("use", "ignore"), "weights": ("once", "count")}
         for name, values in known.items():
             one_of(name, getattr(self, name), values)
-        if self.max_rows is not None:
-            in_range("max_rows", self.max_rows, 1)
-        if not 0 <= self.seed < 1 << 63:
-            raise InvalidInput("seed", found=self.seed, expected="0 to 2^63 - 1")
+        whole_fields(self, "max_rows", least=1)
+        whole_fields(self, "seed", most=2**63 - 1)
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.dp.chain.graphs import CodedJunctions, GraphParts
-from plait.errors import FormatError, InvalidInput, PlaitError, in_range
+from plait.errors import FormatError, InvalidInput, PlaitError, whole
 from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, output_errors
 from plait.formats.checkpoints import Checkpoint
 from plait.formats.compression import content_digest, parse_json
@@ -209,7 +209,7 @@ def infer_model(
     for name, value in (("tolerance", tolerance), ("pseudocount", pseudocount)):
         if not value >= 0:
             raise InvalidInput(name, found=value, expected="a number of at least 0")
-    in_range("iterations", iterations, 1)
+    whole("iterations", iterations, 1)
     shapes = model_shapes(start)
     model, steps = _with_errors(start, error_rate), Steps()
     for number in range(1, iterations + 1):
@@ -741,7 +741,7 @@ def _write(
 def _check(inputs: Sequence[object], iterations: int, tolerance: float, pseudocount: float) -> None:
     if not inputs:
         raise InvalidInput("inputs", found="no file", expected="at least one file")
-    in_range("iterations", iterations, 1)
+    whole("iterations", iterations, 1)
     for what, number in (("tolerance", tolerance), ("pseudocount", pseudocount)):
         if not 0 <= number < math.inf:
             raise InvalidInput(what, found=number, expected="0 or more")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.dp.chain.sample import FIELDS, AliasTables, ChainDraws, DrawOutput, draw_kernel
-from plait.errors import InvalidInput, in_range
+from plait.errors import InvalidInput, whole
 from plait.formats.checkpoints import Checkpoint, digest_of
 from plait.formats.datasets import Folder, PartFile, Parts, PartWriter, rows_of_part
 from plait.formats.places import is_dataset
@@ -99,8 +99,7 @@ class JunctionSampler:
 
     def __init__(self, model: RecombinationModel, *, seed: int = 0, functional: bool = True) -> None:
         self.model = model
-        in_range("seed", seed, 0, 2**64 - 1)
-        self._seed = np.uint64(seed)
+        self._seed = np.uint64(whole("seed", seed, 0, 2**64 - 1))
         self._draws, self._most = _chain_draws(model, functional)
 
     def blocks(self, first: int = 0, *, threads: int | None = None) -> Generator[Draws, None, None]:
@@ -128,8 +127,8 @@ class JunctionSampler:
         count
             How many draws.
         """
-        in_range("first", first, 0, 1 << 62)
-        in_range("count", count, 0)
+        whole("first", first, 0, 1 << 62)
+        whole("count", count)
         out = DrawOutput(
             np.zeros((count, self._most), np.uint8),
             np.zeros(count, np.int64),
@@ -394,10 +393,7 @@ def generate_file(
     FormatError
         If the disk is full.
     """
-    if count < 0:
-        raise InvalidInput("count", found=count, expected="0 or more")
-    if not 0 <= seed < 1 << 64:
-        raise InvalidInput("seed", found=seed, expected="a whole number from 0 to 2^64 - 1")
+    count, seed = whole("count", count), whole("seed", seed, 0, 2**64 - 1)
     executor = executor or LocalExecutor(threads)
     work = BlockDraws(model, seed, productive, _BLOCK_DRAWS)
     provenance = _provenance(model, seed, count, productive)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from plait.alphabets import COMPLEMENT_MASK, MASK_SIZE, encode
 from plait.devices.target import Target
-from plait.dp.pairs.blocks import BlockBatch, pack_groups, pack_texts
+from plait.dp.pairs.blocks import BlockBatch, pack_texts, pack_texts_by_group
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.pairs.launches import BLOCK_SCORES, PAIR_LIST
 from plait.dp.pairs.lists import FreeEnds, ListBatch, PairList, make_setup
@@ -549,7 +549,7 @@ def score_pairs(
     own = np.flatnonzero(known[alleles] & (parts.sizes > 0))
     if own.size:
         present, groups = np.unique(alleles[own], return_inverse=True)
-        blocks, lanes, ranges = pack_groups(parts.codes, parts.firsts[own], parts.sizes[own], groups)
+        blocks, lanes, ranges = pack_texts_by_group(parts.codes, parts.firsts[own], parts.sizes[own], groups)
         queries = [query for k in present if (query := index.queries[k]) is not None]
         found = target.launch(BLOCK_SCORES, BlockBatch(queries, blocks, ranges=ranges))
         scores[own] = np.concatenate([one.ravel() for one in found])[lanes]

@@ -359,8 +359,7 @@ class FurtherResults:
 
             self.new_alleles = tuple(new_alleles_of(evidence) for evidence in self._evidence)
             for found in self.new_alleles:
-                for batch in found.candidates.to_batches():
-                    self._allele_table.write(batch)
+                self._allele_table.write(found.candidates)
 
     def clonotypes_of(self, repertoire_id: str) -> int | None:
         """Clonotypes of a repertoire, after `finish`; None if there is no table of them."""

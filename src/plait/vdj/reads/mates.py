@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.alphabets import COMPLEMENT_LETTER, IUPAC_MASK
-from plait.errors import InvalidInput, in_range
+from plait.errors import InvalidInput, whole
 from plait.formats.fastq import ReadBlock
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import equal, lanes_of, load, mask_bits, population
@@ -291,7 +291,7 @@ def merge_mates(
         raise InvalidInput(
             "mates", found=f"{len(mates)} for {len(reads)} reads", expected="one for each read"
         )
-    in_range("min_overlap", min_overlap, 1)
+    whole("min_overlap", min_overlap, 1)
     if not 0 <= max_mismatch < 1:
         raise InvalidInput("max_mismatch", found=max_mismatch, expected="a share from 0 to below 1")
     no_qualities = reads.qualities is None and mates.qualities is None

@@ -6,7 +6,6 @@ A module of its own, as the columns of the output are looked for here.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, whole_fields
 from plait.formats.fastq import ReadBlock
 from plait.vdj.calls import MEANINGS
 from plait.vdj.germline import GermlineSet
@@ -104,14 +103,14 @@ class AnnotationSettings:
     def __post_init__(self) -> None:
         """Check every limit."""
         for name, least, most in (
-            ("min_length", 0, None),
-            ("max_length", 1, None),
+            ("min_length", 0, math.inf),
+            ("max_length", 1, math.inf),
             ("min_junction_quality", 0, 93),
-            ("min_d_length", 1, None),
-            ("max_anchor_distance", 0, None),
+            ("min_d_length", 1, math.inf),
+            ("max_anchor_distance", 0, math.inf),
             ("max_p_length", 0, 16),
         ):
-            object.__setattr__(self, name, _whole(name, getattr(self, name), least, most))
+            whole_fields(self, name, least=least, most=most)
         if self.min_length > self.max_length:
             raise InvalidInput(
                 "min_length", found=self.min_length, expected=f"at most max_length, {self.max_length}"
@@ -122,19 +121,6 @@ class AnnotationSettings:
         for name in ("productive_only", "alignment_parts", "regions"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidInput(name, found=repr(getattr(self, name)), expected="True or False")
-
-
-def _whole(name: str, value: Any, least: int, most: int | None) -> int:
-    wanted = f"a whole number of at least {least}" if most is None else f"a whole number, {least} to {most}"
-    if isinstance(value, bool):
-        raise InvalidInput(name, found=repr(value), expected=wanted)
-    try:
-        number = operator.index(value)
-    except TypeError as error:
-        raise InvalidInput(name, found=repr(value), expected=wanted) from error
-    if not least <= number <= (math.inf if most is None else most):
-        raise InvalidInput(name, found=number, expected=wanted)
-    return number
 
 
 class Column(NamedTuple):

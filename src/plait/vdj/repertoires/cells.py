@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -14,12 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait._version import __version__
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.places import beside
 from plait.formats.rearrangements import RearrangementReader
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, whole_runs
-from plait.formats.tables import open_table
+from plait.formats.tables import facts_of, open_table
 from plait.run.executor import Progress
 from plait.vdj.airr import LOCI, loci, productive, translations
 from plait.vdj.calls import first_genes, named_rows, text_of, whole_numbers
@@ -134,8 +132,7 @@ def pair_cells(
     FormatError
         If an input is not what it should be, or the disk is full.
     """
-    facts = {"version": __version__, "inputs": [os.path.realpath(path) for path in inputs]}
-    metadata = {"plait.cells": json.dumps(facts, sort_keys=True)}
+    metadata = facts_of("cells", inputs)
     left_out: Counter[str] = Counter()
     pairings: Counter[str] = Counter()
     rows = chains = 0

@@ -6,7 +6,6 @@ package iNEXT: a clonotype is a species, its copies (reads or molecules) are ind
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -22,12 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from plait._version import __version__
-from plait.errors import FormatError, InvalidInput, Unsupported, in_range
+from plait.errors import FormatError, InvalidInput, Unsupported, whole_fields
 from plait.formats.atomic import check_different
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.rearrangements import open_rearrangements
-from plait.formats.tables import open_table
+from plait.formats.tables import facts_of, open_table
 from plait.run.executor import Executor, LocalExecutor
 from plait.stats.contingency import q_values
 from plait.types import Tabular
@@ -280,11 +278,10 @@ class DiversitySettings:
 
     def __post_init__(self) -> None:
         """Check them."""
-        in_range("seed", self.seed, 0)
-        in_range("replicates", self.replicates, 2, 1000)
-        in_range("knots", self.knots, 4, 1000)
-        if self.downsample is not None:
-            in_range("downsample", self.downsample, 1, _MOST_COPIES - 1)
+        whole_fields(self, "seed")
+        whole_fields(self, "replicates", least=2, most=1000)
+        whole_fields(self, "knots", least=4, most=1000)
+        whole_fields(self, "downsample", least=1, most=_MOST_COPIES - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -645,19 +642,13 @@ def diversity_files(
         raise InvalidInput("differences", found="no column of conditions", expected="--condition with it")
     check_different(*outputs.values())
     found = diversity(inputs, settings=settings, subject=subject, layout=layout, executor=executor)
-    facts = {
-        "version": __version__,
-        "inputs": [os.path.realpath(path) for path in inputs],
-        "settings": asdict(settings),
-        "left_out": dict(found.left_out),
-    }
-    metadata = {"plait.diversity": json.dumps(facts, sort_keys=True)}
+    facts = {"settings": asdict(settings), "left_out": dict(found.left_out)}
+    metadata = facts_of("diversity", inputs, **facts)
     with ExitStack() as stack:
         for name, path in outputs.items():
             if path is not None:
                 table: pa.Table = getattr(found, name)
                 writer = open_table(path, table.schema, metadata=metadata, inputs=inputs)
                 stack.enter_context(writer)
-                for batch in table.to_batches():
-                    writer.write(batch)
+                writer.write(table)
     return found

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait.errors import InvalidInput, in_range
+from plait.errors import InvalidInput, whole_fields
 from plait.types import Tabular
 from plait.vdj.airr import translations
 from plait.vdj.calls import ClonotypeKey
@@ -72,8 +72,8 @@ class GenerationSettings:
             raise InvalidInput(
                 "selection", found=self.selection, expected="fit, or a share above 0 and up to 1"
             )
-        in_range("draws", self.draws, 1000, 100_000_000)
-        in_range("seed", self.seed, 0, 2**63 - 1)
+        whole_fields(self, "draws", least=1000, most=100_000_000)
+        whole_fields(self, "seed", most=2**63 - 1)
 
 
 class _Sample(NamedTuple):

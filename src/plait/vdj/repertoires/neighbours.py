@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from plait.errors import InvalidInput, Unsupported, in_range
+from plait.errors import InvalidInput, Unsupported, whole
 from plait.formats.checkpoints import letters_of
 from plait.lang.compile import by_type, kernel, shared
 from plait.lang.lanes import highest_bit
@@ -488,8 +488,7 @@ def distance_limit(mismatches: int | None, edits: int | None, *, least: int = 0)
     if len(given) != 1:
         found = "both" if given else "none of them"
         raise InvalidInput("mismatches, edits", found=found, expected="one of them")
-    in_range(given[0][0], given[0][1], least, given[0][2])
-    return given[0][1]
+    return whole(given[0][0], given[0][1], least, given[0][2])
 
 
 def _found(

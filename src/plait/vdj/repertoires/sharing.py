@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.errors import InvalidInput, one_of
-from plait.formats.atomic import check_different, check_output
+from plait.formats.atomic import check_different
 from plait.formats.layouts import AUTO, ConvertedFile, LayoutChoice, TableInput, check_layout, layout_of
 from plait.formats.places import beside, is_dataset
 from plait.formats.rearrangements import RearrangementReader, reblock, roles_of
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, whole_runs
-from plait.formats.tables import open_table, table_suffix
+from plait.formats.tables import check_tables, open_table
 from plait.run.executor import Executor, LocalExecutor, Progress
 from plait.types import Tabular
 from plait.vdj.calls import STATUSES, ClonotypeKey
@@ -715,10 +715,7 @@ def share_files(
     wanted = settings or SharingSettings()
     as_matrix = by_subject is not None and is_matrix(by_subject)
     check_different(output, by_subject, overlap)
-    for path in (output, None if as_matrix else by_subject, overlap):
-        if path is not None:
-            table_suffix(path)
-            check_output(path, inputs)
+    check_tables(inputs, output, None if as_matrix else by_subject, overlap)
     folder, depth = beside(output, ".sorting"), None if overlap is None else overlap_depth
     with_pairs = wanted.near or by_subject is not None
     in_parts = _by_workers(wanted, generation, known, [output, by_subject, overlap], executor)

@@ -7,7 +7,6 @@ all near a query, in repertoires or background, the number in repertoires is bin
 from __future__ import annotations
 
 import itertools
-import json
 import os
 from collections.abc import Sequence
 from contextlib import closing
@@ -19,11 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait._version import __version__
-from plait.errors import InvalidInput, in_range
+from plait.errors import InvalidInput, whole_fields
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.rearrangements import RearrangementReader
-from plait.formats.tables import open_table
+from plait.formats.tables import facts_of, open_table
 from plait.run.executor import Executor, LocalExecutor
 from plait.stats.contingency import q_values
 from plait.vdj.airr import translations
@@ -73,8 +71,8 @@ class NeighbourSettings:
         if self.mismatches is None and self.edits is None:
             object.__setattr__(self, "mismatches", 1)
         distance_limit(self.mismatches, self.edits)
-        in_range("draws", self.draws, 1, 1_000_000_000)
-        in_range("seed", self.seed, 0, 2**63 - 1)
+        whole_fields(self, "draws", least=1, most=1_000_000_000)
+        whole_fields(self, "seed", most=2**63 - 1)
 
 
 class _Clonotypes(NamedTuple):
@@ -307,21 +305,15 @@ def specificity_file(
 ) -> Specificities:
     """As `specificities`, with the table written to `output`."""
     found = specificities(queries, inputs, background, **options)
-    facts: dict[str, Any] = {
-        "version": __version__,
-        "queries": os.path.realpath(queries),
-        "inputs": [os.path.realpath(path) for path in inputs],
-        "occurrences": found.occurrences,
-        "background": found.background,
-    }
+    facts: dict[str, Any] = {"queries": os.path.realpath(queries)}
+    facts |= {"occurrences": found.occurrences, "background": found.background}
     read = [queries, *inputs]
     if isinstance(background, RecombinationModel):
         facts["model"] = background.identity()
     else:
         facts["control"] = [os.path.realpath(path) for path in background]
         read += background
-    metadata = {"plait.neighbours": json.dumps(facts, sort_keys=True, default=str)}
+    metadata = facts_of("neighbours", inputs, **facts)
     with open_table(output, found.table.schema, metadata=metadata, inputs=read) as writer:
-        for batch in found.table.combine_chunks().to_batches():
-            writer.write(batch)
+        writer.write(found.table.combine_chunks())
     return found
