@@ -255,3 +255,14 @@ def test_packed_numbers_have_no_dictionary_and_other_programs_read_them(tmp_path
     want = [*columns["n"].to_pylist(), *columns["n"].to_pylist()[1:6]]
     assert polars.read_parquet(path)["n"].to_list() == want
     assert [n for (n,) in duckdb.sql(f"select n from '{path}'").fetchall()] == want
+
+
+def test_numbers_without_an_end_are_damage_and_not_counted(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"text": ["ACGT" * 9] * 99}), path, use_dictionary=False, compression="none")
+    place = pq.read_metadata(path).row_group(0).column(0).data_page_offset
+    content = bytearray(path.read_bytes())
+    content[place + 1 : place + 400] = b"\xff" * 399
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match="a number of more than 64 bits"):
+        list(ParquetInput(path).batches(100))

@@ -21,9 +21,9 @@ __getattr__, __dir__ = on_first_use(__name__, __file__)
 def command() -> NoReturn:
     """Run the command line of this process, and end it.
 
-    But with MPI or under a profiler, it ends when functions of `atexit` have run: to take apart what modules
-    and drivers of GPUs have made is a fifth of a short command, or up to a second, and the system gives all of
-    it back anyway.
+    But with MPI or a profiler, it ends when functions of `atexit` have run: to take apart what modules and
+    drivers of GPUs have made is a fifth of a short command, or up to a second, and the system gives all of it
+    back anyway.
     """
     # Each search for cycles looks at all that modules have, and other threads wait for it.
     gc.set_threshold(gc.get_threshold()[0] and 50_000)

@@ -316,9 +316,11 @@ def _past(text: bytes, at: int) -> int:
 
 
 def number_at(text: bytes, at: int) -> int:
-    """The number that stands there, as it is stored: twice what it means."""
+    """The number that stands there, as it is stored: twice what it means. ValueError beyond 64 bits."""
     number = shift = 0
     while text[at] > 127:
+        if shift > 63:
+            raise ValueError("a number of more than 64 bits")
         number |= (text[at] & 127) << shift
         shift += 7
         at += 1
