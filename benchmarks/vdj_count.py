@@ -28,7 +28,7 @@ from operation_rate import Tally, lane_operations_per_second
 
 from plait.devices.target import CpuTarget, ReferenceTarget
 from plait.dp.chain.launches import PATH_COUNTS, CountBatch, _run_chain, make_scratch
-from plait.dp.chain.rows import PerDiagonal
+from plait.dp.chain.rows import PerPosition
 from plait.dp.chain.tables import Junctions
 from plait.lang.algebras import COUNT, PROBABILITY
 from plait.lang.lanes import LANES, host_lanes
@@ -165,13 +165,13 @@ def by_width(germline: GermlineSet, columns: Columns, repeat: int, alg: Any, dty
 
 
 def by_order(germline: GermlineSet, columns: Columns, repeat: int) -> dict[str, float]:
-    """Sequences/s of one model match by match and on diagonals, on one core; their answers must be equal."""
+    """Sequences/s of one model match by match and by positions, on one core; answers must be equal."""
     model = PathModel()
     texts = PathCounter(germline, model, threads=1).items(*columns).texts
     tables, kind = chain_tables(germline, model, "vdj"), chain_kind(model, host_lanes())
     scratch = make_scratch(COUNT, tables, int(texts.length.max()))
     rates, answers, n = {}, [], texts.start.size
-    for rows in (kind.rows, PerDiagonal()):
+    for rows in (kind.rows, PerPosition()):
         out = ChainCounter(germline, model, "vdj", CpuTarget(1), "null").room(texts, np.int64)
         call = partial(_run_chain, kind._replace(rows=rows), COUNT, tables, texts, 0)
         call(1000, scratch, out)
@@ -179,7 +179,7 @@ def by_order(germline: GermlineSet, columns: Columns, repeat: int) -> dict[str, 
         answers.append(out)
     for name, a, b in zip(answers[0]._fields, *answers, strict=True):
         if not np.array_equal(a, b):
-            raise SystemExit(f"WRONG: {name} on diagonals differs from match by match")
+            raise SystemExit(f"WRONG: {name} by positions differs from match by match")
     return rates
 
 

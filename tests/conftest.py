@@ -173,6 +173,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return FamilyScheduling(config, log)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """No worker, which would import everything, where all tests of the simulator are left out."""
+    from support.cuda_passed import kept
+
+    left = _left_out(config)
+    return 0 if left and left.keys() == kept().simulated.keys() else None
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """In a lane of one marker, import no file of tests that does not name it, or that need not run."""
     if collection_path in {_REPOSITORY / name for name in _left_out(config)}:

@@ -26,6 +26,8 @@ def test_the_conda_recipe_asks_for_the_same(repository: Path) -> None:
     wanted = [re.fullmatch(r"([a-z]+)(>=\S+)", line) for line in project["dependencies"]]
     expected = {(found[1], found[2]) for found in wanted if found} | {("python", project["requires-python"])}
     assert set(asked) == expected and len(expected) == len(wanted) + 1
+    started = [f"{name} = {function}" for name, function in project["scripts"].items()]
+    assert re.findall(r"entry_points:\n    - (.+)", recipe) == started
 
 
 def test_the_container_asks_for_extras_that_there_are(repository: Path) -> None:

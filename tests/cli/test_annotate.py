@@ -304,8 +304,11 @@ def test_cells_wherever_their_barcodes_stand(plait: Any, of_cells: dict[str, Pat
         assert all(f":{row['cell_id']}:" in row["sequence_id"] for row in rows)
         kept = ("cell_id", "v_call", "j_call", "junction", "umi_count")
         clonotypes[name] = sorted((*(row[k].removesuffix("-1") for k in kept),) for row in rows_of(table))
-        assert plait(*words, *places[:2]).status == 0
+        found = plait(*words, *places[:2])
+        assert found.status == 0 and "have no cell" not in found.out
         alone[name] = Counter(row["cell_id"].removesuffix("-1") for row in rows_of(out))
+    found = plait("vdj", "annotate", of_cells["tag"], *BASE, "--cell", "tag:XX", "-o", tmp_path / "none.tsv")
+    assert "120 of 120 sequences have no cell." in found.out
     assert clonotypes["tag"] == clonotypes["name"] == clonotypes["read1"]
     assert {cell for cell, *_ in clonotypes["tag"]} == {*alone["tag"]}
     assert alone["tag"] == alone["name"] == alone["read1"] and {*alone["tag"].values()} == {6}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from typing import Any
 
 import pytest
 
+from plait.cli.table_options import RunParameters
 from plait.devices import cuda_target as device_trials
 from plait.errors import DeviceFailure, DeviceMemoryError, InvalidInput, TargetUnavailable
 
@@ -62,3 +64,14 @@ def test_a_warning_is_a_line(plait: Any, listing: Any, monkeypatch: pytest.Monke
     assert found.status == 0 and "other from elsewhere" in found.out
     told = "device 'cuda:0' failed: a kernel stopped; choose another one, or use --device cpu"
     assert found.err == f"plait: warning: {told}; the CPU does it instead\n"
+
+
+def test_the_driver_is_asked_ahead_where_it_may_be_used_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = threading.Event()
+    monkeypatch.setattr("plait.devices.driver.probe", asked.set)
+    RunParameters().ask_driver("auto")
+    assert asked.wait(60)
+    monkeypatch.setattr("plait.cli.table_options.Thread", None)
+    RunParameters().ask_driver("cpu")
+    RunParameters().ask_driver("reference")
+    RunParameters(executor="dask").ask_driver("cuda")

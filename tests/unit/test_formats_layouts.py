@@ -439,6 +439,9 @@ def test_unknown_layout() -> None:
         (["Junction", "v_call", "j_call"], "auto", "matched exactly"),
         (["a", "b"], "auto", r"or a table of immunarch.*say where they are: --column"),
         ([f"c{i}" for i in range(100)], "auto", "'c19' and 80 more"),
+        (["CASSLGQAYEQYF", "TRBV5-1", "TRBJ2-7"], "auto", "there is no header.*--layout lines"),
+        (["TGTGCCAGCAGTTTC"], "auto", "there is no header.*--layout lines"),
+        ([], "auto", "say where they are"),
     ],
 )
 def test_headers_that_do_not_fit(columns: list[str], layout: str, told: str) -> None:

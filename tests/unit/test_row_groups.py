@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.parquet import ParquetInput
-from plait.formats.row_groups import DIFFERENCES, MAGIC, EncodedRows, RowGroups
+from plait.formats.row_groups import DIFFERENCES, MAGIC, PACKED, EncodedRows, RowGroups
 from plait.formats.tables import ParquetRows, open_table
 
 SCHEMA = pa.schema(
@@ -223,3 +223,35 @@ def test_damage_to_lists_as_differences_is_found(tmp_path: Path) -> None:
     (tmp_path / "damaged.parquet").write_bytes(content)
     with pytest.raises(FormatError, match="checksum"):
         list(ParquetInput(tmp_path / "damaged.parquet").batches(100))
+
+
+def test_packed_numbers_have_no_dictionary_and_other_programs_read_them(tmp_path: Path) -> None:
+    rows = 3000
+    columns = {
+        "n": pa.array([None if k % 7 == 0 else k * k * (-1) ** k for k in range(rows)], pa.int64()),
+        "n.list": pa.array([str(k % 9) for k in range(rows)]),
+        "few": pa.array([k % 5 for k in range(rows)], pa.int32()),
+        "lists": pa.array([[k, None, 3 * k] for k in range(rows)], pa.list_(pa.int64(), 3)),
+        # Marked as well, for example because another program has changed the type.
+        "text": pa.array([str(k % 9) for k in range(rows)]),
+        "parts": pa.array([{"few": k % 3, "texts": ["a", str(k % 4)]} for k in range(rows)]),
+    }
+    marked = ("n", "few", "lists", "text")
+    fields = [pa.field(k, c.type, metadata=PACKED if k in marked else None) for k, c in columns.items()]
+    batch, path = pa.record_batch([*columns.values()], schema=pa.schema(fields)), tmp_path / "packed.parquet"
+    with open_table(path, batch.schema, metadata={}) as table:
+        table.write(batch)
+        table.write(batch.slice(1, 5))
+    with pq.ParquetFile(path) as file:
+        assert file.read().equals(pa.Table.from_batches([batch, batch.slice(1, 5)]))
+        assert not any(PACKED.items() & (field.metadata or {}).items() for field in file.schema_arrow)
+        group = file.metadata.row_group(0)
+        own = {group.column(k).path_in_schema: group.column(k).encodings for k in range(group.num_columns)}
+    packed = {name for name, kinds in own.items() if "DELTA_BINARY_PACKED" in kinds}
+    assert packed == {"n", "few", "lists.list.element"}
+    assert packed == {name for name, kinds in own.items() if "RLE_DICTIONARY" not in kinds}
+    polars = pytest.importorskip("polars", reason="polars is not installed: pip install polars")
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
+    want = [*columns["n"].to_pylist(), *columns["n"].to_pylist()[1:6]]
+    assert polars.read_parquet(path)["n"].to_list() == want
+    assert [n for (n,) in duckdb.sql(f"select n from '{path}'").fetchall()] == want

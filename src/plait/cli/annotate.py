@@ -153,6 +153,7 @@ def annotate(
     parts
         How a folder of parts is cut.
     """
+    run.ask_driver(device)
     from plait.reports.repertoire_text import annotation_text, lost_text
     from plait.vdj.reads.annotate_files import FurtherSettings, annotate_files
     from plait.vdj.reads.annotator import germlines_of

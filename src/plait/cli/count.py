@@ -81,6 +81,7 @@ def count(
     parts
         How a folder of parts is cut.
     """
+    run.ask_driver(device)
     from plait.reports.count_text import count_text
     from plait.vdj.count_files import count_files
     from plait.vdj.counting import PathCounter

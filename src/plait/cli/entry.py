@@ -443,11 +443,7 @@ _OTHERS = {
         "fold": ("fold:app", "Fold RNA: structures of least energy, and probabilities of pairs."),
     },
     _CUBES: {
-        "hsi": (
-            "hsi:app",
-            "Compress hyperspectral cubes (CCSDS 123), without loss or within error limits, and get "
-            "them back.",
-        ),
+        "hsi": ("hsi:app", "Compress and restore hyperspectral cubes (CCSDS 123), with or without loss."),
         "ldpc": ("signals:app", "Decode, encode and simulate parity-check codes: CCSDS, WiMAX, alist."),
         "random": ("signals", "Draw random numbers from any place of a standard stream."),
         "episodes": ("signals", "Find serial episodes that are frequent in a stream of events."),

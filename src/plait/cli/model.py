@@ -111,6 +111,7 @@ def pgen(
     parts
         How a folder of parts is cut.
     """
+    run.ask_driver(device)
     from plait.reports.model_text import pgen_text
     from plait.vdj.model.pgen import pgen_files
 

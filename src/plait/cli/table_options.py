@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from cyclopts import Parameter
@@ -278,6 +279,19 @@ class ExecutorParameters:
 
         options = {field.name: getattr(self, field.name) for field in fields(ExecutorParameters)}
         return open_executor(options.pop("executor"), threads=threads, **options)
+
+    def ask_driver(self, device: str) -> None:
+        """Have the driver of GPUs start while modules are loaded: it takes a third of a second.
+
+        Parameters
+        ----------
+        device
+            Where the work is done, as the user said.
+        """
+        from plait.devices.driver import probe
+
+        if self.executor == "local" and device not in ("cpu", "reference"):
+            Thread(target=probe).start()
 
 
 @Parameter(name="*", group=MACHINE)

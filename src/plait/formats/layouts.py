@@ -228,6 +228,8 @@ def _missing_columns(
 def _header_hint(layout: Layout, columns: Sequence[str], required: Sequence[tuple[str, ...]]) -> str | None:
     if len(columns) == 1 and columns[0].startswith(("@", ">")):
         return "of reads in FASTQ or FASTA, plait vdj annotate makes such a table"
+    if re.fullmatch("C[A-Z]{4,}[FW]|TG[TC][ACGT]{4,}", "".join(columns[:1])):
+        return "there is no header: plait vdj pgen, scenarios and infer read such text with --layout lines"
     fitting = [other.name for other in LAYOUTS.values() if other.fits(columns, required)]
     if fitting:
         return f"the header fits layout {fitting[0]!r}: choose it with --layout {fitting[0]}"

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from plait.errors import FormatError
 from plait.formats.places import address_of, open_bytes, status_of
+from plait.formats.row_groups import LIST, NUMBERS, SET, STRUCT, end_of, field_at, number_at
 from plait.settings import thread_count
 
 # Loaded where a file of the kind is opened: tables of text need none of it.
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 _WINDOW: Final = 1 << 12
 _LONGEST_HEADER: Final = 1 << 24
-#: Types of Thrift's compact protocol.
-_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 _DEEPEST: Final = 8
 _DICTIONARY_PAGE: Final = 2
 
@@ -59,11 +58,8 @@ class RowGroupWidths:
         self.row, self.pages = 0.0, 0
         group = file.metadata.row_group(number)
         leaves = [file.schema.column(place) for place in range(group.num_columns)]
-        places = [
-            place
-            for place, leaf in enumerate(leaves)
-            if columns is None or leaf.path.split(".")[0] in columns
-        ]
+        wanted = {leaf.path.split(".")[0] for leaf in leaves} if columns is None else {*columns}
+        places = [place for place, leaf in enumerate(leaves) if leaf.path.split(".")[0] in wanted]
         # Where Arrow opens columns it says what is wrong with one; where it only describes them, it aborts.
         for _ in file.reader.iter_batches(0, row_groups=[number], column_indices=places, use_threads=False):
             break
@@ -133,7 +129,7 @@ def _pages(file: BinaryIO, start: int, values: int, first: int) -> Iterator[_Pag
         header, length = _header(file, start, first)
         kind: dict[int, Any] = next((header[k] for k in (5, 7, 8) if isinstance(header.get(k), dict)), {})
         numbers: list[Any] = [header.get(2), header.get(3), kind.get(1)]
-        if not all(type(number) is int and number >= 0 for number in numbers):
+        if not all(type(number) is int and 0 <= number < 1 << 63 for number in numbers):
             raise ValueError(f"no page at byte {start:,}")
         size, packed, count = numbers
         is_dictionary = header.get(1) == _DICTIONARY_PAGE
@@ -159,56 +155,23 @@ def _header(file: BinaryIO, start: int, first: int) -> tuple[dict[int, Any], int
 
 
 def _struct(text: bytes, at: int, depth: int) -> tuple[dict[int, Any], int]:
+    """Numbers and structs that a struct holds, and where it ends."""
     if depth > _DEEPEST:
         raise ValueError("a page header that is nested too deeply")
     fields: dict[int, Any] = {}
     number = 0
     while text[at]:
-        step, kind = text[at] >> 4, text[at] & 15
-        at += 1
-        if step:
-            number += step
-        else:
-            number, at = _zigzag(text, at)
-        if kind in (_TRUE, _FALSE):
-            fields[number] = kind == _TRUE
-        else:
-            fields[number], at = _value(text, at, kind, depth)
+        number, kind, at = field_at(text, at, number)
+        if kind in (LIST, SET):
+            raise ValueError("a page header with a list")
+        if kind == STRUCT:
+            fields[number], at = _struct(text, at, depth + 1)
+            continue
+        if kind in NUMBERS:
+            encoded = number_at(text, at)
+            fields[number] = encoded >> 1 ^ -(encoded & 1)
+        at = end_of(text, at, kind)
     return fields, at + 1
-
-
-def _value(text: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
-    """A value, of those that are passed over None, and where it ends."""
-    if kind == _STRUCT:
-        return _struct(text, at, depth + 1)
-    if kind in (_BYTE, _TRUE, _FALSE):
-        return text[at], at + 1
-    if kind == _DOUBLE:
-        return None, at + 8
-    if kind == _BINARY:
-        length, at = _varint(text, at)
-        return None, at + length
-    if kind in (_LIST, _SET, _MAP):
-        raise ValueError("a page header with a list")
-    return _zigzag(text, at)
-
-
-def _zigzag(text: bytes, at: int) -> tuple[int, int]:
-    number, at = _varint(text, at)
-    return number >> 1 ^ -(number & 1), at
-
-
-def _varint(text: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = text[at]
-        at += 1
-        number |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return number, at
-        if shift > 63:
-            raise ValueError("a number of more than 64 bits in a page header")
 
 
 _COLUMN_BUFFER_BYTES = 1 << 20
@@ -399,11 +362,7 @@ class ParquetInput:
             return widest
 
     def _batches(
-        self,
-        file: arrow_parquet.ParquetFile,
-        wanted: tuple[int, int],
-        columns: list[str],
-        most: int,
+        self, file: arrow_parquet.ParquetFile, wanted: tuple[int, int], columns: list[str], most: int
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Batches of the row groups with some of the wanted rows, each behind the number of its first row."""
         partition = self._partition

@@ -27,16 +27,18 @@ MAGIC: Final = b"PAR1"
 #: Length of the footer and magic number behind it.
 _TAIL_BYTES: Final = 8
 #: Types of Thrift's compact protocol; those of the second line are numbers of one to ten bytes.
-_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
-_NUMBERS: Final = (4, 5, 6)
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, LIST, SET, STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
+NUMBERS: Final = (4, 5, 6)
 #: Fields of FileMetaData, and their types.
-_ROWS, _GROUPS = (3, 6), (4, _LIST)
+_ROWS, _GROUPS = (3, 6), (4, LIST)
 #: Fields of RowGroup and of ColumnChunk that hold further ones, and those with places in the file, of
 #: RowGroup, ColumnChunk and ColumnMetaData.
 _COLUMNS, _METADATA = 1, 3
 _PLACES: Final = ((5,), (2, 4, 6), (9, 10, 11, 14))
 #: Metadata of a field whose lists, of one size and of int64, are written as differences, DELTA_BINARY_PACKED.
 DIFFERENCES: Final = {b"plait.encoding": b"differences"}
+#: Metadata of a field of whole numbers, or of lists of them, that Arrow is to write so, not as a dictionary.
+PACKED: Final = {b"plait.encoding": b"packed"}
 #: Items of a page of such lists; and the level of zstd, with which some 3 of 10 bytes go in little time.
 _PAGE_ITEMS: Final = 1 << 17
 _LEVEL: Final = -7
@@ -72,9 +74,9 @@ class EncodedRows(NamedTuple):
         _, count, at = _list(self.footer, at + 1)
         ends = [at]
         for _ in range(count):
-            ends.append(_end(self.footer, ends[-1], _STRUCT))
+            ends.append(end_of(self.footer, ends[-1], STRUCT))
         chunks = [self.footer[start:end] for start, end in pairwise(ends)]
-        plain, packed = _number(self.footer, ends[-1] + 1) // 2, self.pages.size
+        plain, packed = number_at(self.footer, ends[-1] + 1) // 2, self.pages.size
         pieces = [self.pages]
         for place, (name, column) in lists.items():
             pages, size = _pages(column)
@@ -195,7 +197,7 @@ class RowGroups:
         places: list[int] = []
         end = _walk(text, first, places, 0)
         # A place of 0 is none.
-        changed = [(at, _number(text, at) // 2 + self._moved << 1) for at in places if text[at]]
+        changed = [(at, number_at(text, at) // 2 + self._moved << 1) for at in places if text[at]]
         self._groups.append(_with(text, first, end, changed))
         self._moved += group.pages.size
         self._rows += group.rows
@@ -217,7 +219,7 @@ class RowGroups:
 
 def _of_structs(count: int) -> bytes:
     """What stands before so many structs."""
-    return bytes([count << 4 | _STRUCT]) if count < 15 else bytes([0xF0 | _STRUCT]) + _varint(count)
+    return bytes([count << 4 | STRUCT]) if count < 15 else bytes([0xF0 | STRUCT]) + _varint(count)
 
 
 def _with(text: bytes, start: int, end: int, changed: list[tuple[int, int]]) -> bytes:
@@ -236,7 +238,7 @@ def _walk(text: bytes, at: int, places: list[int], level: int) -> int:
     """
     number = 0
     while text[at]:
-        number, kind, at = _field(text, at, number)
+        number, kind, at = field_at(text, at, number)
         if number in _PLACES[level]:
             places.append(at)
         if (level, number) == (0, _COLUMNS):
@@ -246,7 +248,7 @@ def _walk(text: bytes, at: int, places: list[int], level: int) -> int:
         elif (level, number) == (1, _METADATA):
             at = _walk(text, at, places, 2)
         else:
-            at = _end(text, at, kind)
+            at = end_of(text, at, kind)
     return at + 1
 
 
@@ -254,38 +256,38 @@ def _value(text: bytes, wanted: int, kind: int) -> int:
     """Where the value of a field stands, in the struct that the text is; ValueError if it is not there."""
     at = number = 0
     while text[at]:
-        number, found, at = _field(text, at, number)
+        number, found, at = field_at(text, at, number)
         if number == wanted and found == kind:
             return at
-        at = _end(text, at, found)
+        at = end_of(text, at, found)
     raise ValueError(f"a footer without field {wanted}")
 
 
-def _field(text: bytes, at: int, number: int) -> tuple[int, int, int]:
+def field_at(text: bytes, at: int, number: int) -> tuple[int, int, int]:
     """Number and type of a field behind another one, and where its value is."""
     head = text[at]
     if head > 15:
         return number + (head >> 4), head & 15, at + 1
-    encoded = _number(text, at + 1)
+    encoded = number_at(text, at + 1)
     return encoded >> 1 ^ -(encoded & 1), head, _past(text, at + 1)
 
 
-def _end(text: bytes, at: int, kind: int) -> int:
+def end_of(text: bytes, at: int, kind: int) -> int:
     """Where a value ends. In one loop, because footers of many columns have thousands of them."""
     depth = 0
     while True:
-        if kind in _NUMBERS:
+        if kind in NUMBERS:
             while text[at] > 127:
                 at += 1
             at += 1
         elif kind == _BINARY:
-            at = _past(text, at) + _number(text, at)
-        elif kind == _STRUCT:
+            at = _past(text, at) + number_at(text, at)
+        elif kind == STRUCT:
             depth += 1
-        elif kind in (_LIST, _SET):
+        elif kind in (LIST, SET):
             inner, count, at = _list(text, at)
             for _ in range(count):
-                at = at + 1 if inner in (_TRUE, _FALSE) else _end(text, at, inner)
+                at = at + 1 if inner in (_TRUE, _FALSE) else end_of(text, at, inner)
         elif kind in (_BYTE, _DOUBLE):
             at += 1 if kind == _BYTE else 8
         elif kind not in (_TRUE, _FALSE):
@@ -303,7 +305,7 @@ def _list(text: bytes, at: int) -> tuple[int, int, int]:
     """Type and number of the items of a list, and where the first one is."""
     count, kind = text[at] >> 4, text[at] & 15
     at += 1
-    return (kind, count, at) if count < 15 else (kind, _number(text, at), _past(text, at))
+    return (kind, count, at) if count < 15 else (kind, number_at(text, at), _past(text, at))
 
 
 def _past(text: bytes, at: int) -> int:
@@ -313,7 +315,7 @@ def _past(text: bytes, at: int) -> int:
     return at + 1
 
 
-def _number(text: bytes, at: int) -> int:
+def number_at(text: bytes, at: int) -> int:
     """The number that stands there, as it is stored: twice what it means."""
     number = shift = 0
     while text[at] > 127:

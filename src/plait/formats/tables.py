@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -32,7 +32,7 @@ from plait.formats.atomic import (
 )
 from plait.formats.layouts import is_text
 from plait.formats.places import address_of
-from plait.formats.row_groups import DIFFERENCES, MAGIC, EncodedRows, RowGroups
+from plait.formats.row_groups import DIFFERENCES, MAGIC, PACKED, EncodedRows, RowGroups
 from plait.types import WholeOrNot
 
 _PIECE_BYTES = 8 << 20
@@ -354,9 +354,14 @@ class ParquetRows:
     """Encodes rows as Parquet, each batch as a row group; `checksums` show damage where it is read."""
 
     def __init__(self, sink: Any, schema: pa.Schema, *, checksums: bool = False) -> None:
-        self._sink, self._schema, self._checksums = sink, schema, checksums
+        # How a field was written is not told by it.
+        told = [one.remove_metadata() if one.metadata == PACKED else one for one in schema]
+        self._sink, self._schema, self._checksums = sink, pa.schema(told, schema.metadata), checksums
         self._lists = {k: one.name for k, one in enumerate(schema) if one.metadata == DIFFERENCES}
+        self._how: dict[str, Any] = {}
         self.empty = self.encoded(None)
+        packed = [one.name for one in schema if one.metadata == PACKED and _of_numbers(one.type)]
+        self._how = _packed(self.empty.file, [*packed, *map("{}.list.element".format, packed)])
         self._groups = RowGroups(self.empty)
         sink.write(MAGIC)
 
@@ -379,6 +384,7 @@ class ParquetRows:
             compression_level=_ZSTD_LEVEL,
             dictionary_pagesize_limit=_DICTIONARY_BYTES,
             write_page_checksum=self._checksums,
+            **self._how,
         )
         try:
             if rows:
@@ -400,6 +406,22 @@ class ParquetRows:
     def close(self) -> None:
         """Write the footer."""
         self._sink.write(self._groups.end())
+
+
+def _of_numbers(kind: pa.DataType) -> bool:
+    return bool(kinds.is_integer(kind.value_type if _is_list(kind) else kind))
+
+
+def _packed(empty: pa.Buffer, paths: Sequence[str]) -> dict[str, Any]:
+    """How Arrow is to write files like an empty one, those columns, if there are any, as `PACKED`."""
+    if not paths:
+        return {}
+    import pyarrow.parquet as arrow_parquet
+
+    stored = arrow_parquet.ParquetFile(pa.BufferReader(empty)).schema
+    others = {stored.column(k).path for k in range(len(stored))}.difference(paths)
+    # Arrow packs only what has no dictionary.
+    return {"use_dictionary": [*others], "column_encoding": dict.fromkeys(paths, "DELTA_BINARY_PACKED")}
 
 
 class _ParquetTable(TableWriter):

@@ -126,6 +126,8 @@ def _remark_lines(found: AnnotatedFiles) -> list[str]:
             lines += paragraph(f"{'' if exact else 'About '}{n:,} {meaning}.")
     for reason, reads in (found.umis.left_out if found.umis else {}).items():
         lines += paragraph(f"{reads:,} reads are of no molecule: {reason.replace('_', ' ')}.")
+    if found.total.without_cell:
+        lines += [f"{found.total.without_cell:,} of {found.total.sequences:,} sequences have no cell."]
     if found.clonotypes is not None:
         if found.clonotypes.low_quality:
             lines += paragraph(

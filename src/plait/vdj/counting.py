@@ -18,7 +18,7 @@ from plait._version import __version__
 from plait.devices.target import Target, resolve
 from plait.dp.chain.tables import REGION_FIELDS, ChainOutput
 from plait.errors import CountOverflow, InvalidInput, Unsupported, one_of
-from plait.formats.row_groups import DIFFERENCES
+from plait.formats.row_groups import DIFFERENCES, PACKED
 from plait.types import Provenance, Tabular
 from plait.vdj.calls import STATUSES, Ambiguity, CallResolver, Items, as_column, make_items
 from plait.vdj.chain import ChainCounter, Overflow, checked_sum
@@ -171,6 +171,10 @@ D_REGION_COLUMNS = frozenset(
 )
 
 
+#: Columns of which dictionaries take much longer, and little less room.
+_PACKED = {"path_count", "path_count_by_d", *(f"{n}_{base}" for n in ("n1", "n2") for base in "acgt")}
+
+
 def region_names(chain: Chain) -> list[str]:
     """Names of the region columns that a chain has."""
     of_d = {*D_REGION_COLUMNS, "d_match_length"} if chain == "vj" else ()
@@ -289,6 +293,7 @@ class ResultColumns:
         if chain != "vj":
             fields.append(pa.field("d_match_call", pa.string()))
         fields += [pa.field(name, pa.int32()) for name in region_names(chain)]
+        fields = [field.with_metadata(PACKED) if field.name in _PACKED else field for field in fields]
         self.schema = self.offered = pa.schema(fields)
         if model.is_sweep:
             pis, nus = model.axes

@@ -9,9 +9,9 @@ from typing import Any
 
 from plait.dp.chain.insertions import Occurrences, insert, keep, start
 from plait.dp.chain.rows import (
-    PerDiagonal,
     PerInsertions,
     PerModel,
+    PerPosition,
     PositionRows,
     Span,
     add_match,
@@ -30,10 +30,12 @@ from plait.lang.lanes import (
     PADDING,
     any_bits,
     equal,
+    last_lane,
     load,
     lowest_bit,
     population,
     select,
+    shift_in,
     splat,
     store,
 )
@@ -126,12 +128,8 @@ def find_regions(tables: Any, j: int, length: int, scratch: Any, regions: Any, i
     counted at an end is that of the occurrence with the fewest extended bases there.
     """
     words = tables.words
-    regions[item, 2] = 0
-    regions[item, 3] = -1
-    regions[item, 4] = -1
-    regions[item, 5] = 0
-    regions[item, 6] = 0
-    regions[item, 7] = 0
+    for column in range(2, 8):
+        regions[item, column] = -1 if column == 3 or column == 4 else 0
     for w in range(words.places.shape[0]):
         allowed = words.allowed_starts[j, w]
         read = scratch.depth[w]
@@ -143,8 +141,7 @@ def find_regions(tables: Any, j: int, length: int, scratch: Any, regions: Any, i
                     found = True
                     join_occurrence(tables, w, a, read, starts, length, regions, item)
             read -= 1
-    begin = regions[item, 0]
-    end = length - regions[item, 1]
+    begin, end = regions[item, 0], length - regions[item, 1]
     known = regions[item, 2] > 0
     tally(scratch.masks, begin, regions[item, 3] if known else end, regions, item, 8)
     tally(scratch.masks, regions[item, 4] if known else end, end, regions, item, 12)
@@ -195,18 +192,14 @@ def tally(masks: Any, begin: int, end: int, regions: Any, item: int, column: int
 @shared
 def chain_item(kind: Any, alg: Any, tables: Any, texts: Any, item: int, scratch: Any, out: Any) -> None:
     """All counts and region calls of a junction; overwrites row `item` of `out`, scratch is the caller's."""
-    v = texts.v[item]
-    j = texts.j[item]
+    v, j = texts.v[item], texts.j[item]
     length, plain = load_text(alg, tables, texts, item, scratch)
-    most = min(length, tables.v_length[v])
-    m_v = matched(tables.v_bases, v, most, scratch.masks, 0, 1)
-    most = min(length, tables.j_length[j])
-    m_j = matched(tables.j_bases, j, most, scratch.masks, length - 1, -1)
+    m_v = matched(tables.v_bases, v, min(length, tables.v_length[v]), scratch.masks, 0, 1)
+    m_j = matched(tables.j_bases, j, min(length, tables.j_length[j]), scratch.masks, length - 1, -1)
     pairs = out.pair.shape[1]
     find_places(tables.words, length, scratch)
-    if out.regions.shape[1] > 0 or visits_matches(kind.rows):
-        find_occurrences(kind.lanes, tables.words, j, pairs, length, scratch)
     if out.regions.shape[1] > 0:
+        find_occurrences(kind.lanes, tables.words, j, pairs, length, scratch)
         out.regions[item, 0] = m_v
         out.regions[item, 1] = m_j
         find_regions(tables, j, length, scratch, out.regions, item)
@@ -215,7 +208,7 @@ def chain_item(kind: Any, alg: Any, tables: Any, texts: Any, item: int, scratch:
     first = max(0, length - m_j - levels + 1)
     span = Span(v, j, m_v, m_j, length, first, last)
     sum_chain(kind.rows, kind, alg, tables, span, plain, scratch, out, item)
-    out.bound[item] = bound_of(levels, tables, span, scratch.masks, pairs)
+    out.bound[item] = bound_of(levels, tables, span, plain, scratch.masks, pairs)
 
 
 @shared
@@ -224,6 +217,8 @@ def sum_over_matches(
 ) -> None:
     """`sum_chain` match by match of the D genes, all models or numbers of insertions of each in lanes."""
     palindrome = tables.palindrome_row.shape[1] - 1
+    if out.regions.shape[1] == 0:
+        find_occurrences(kind.lanes, tables.words, span.j, out.pair.shape[1], span.length, scratch)
     if palindrome > 0:
         mirror_arms(tables.mirror, scratch.masks, span.length, palindrome, scratch.arms)
     after = fill_ends(kind.rows, kind, alg, tables, span, plain, scratch)
@@ -387,7 +382,7 @@ _FROM_V, _FROM_J, _WEIGHT, _LEFT, _RIGHT, _SINGLE, _STARTS, _ENTERS, _FOLLOWS = 
 
 
 @shared
-def sum_over_diagonals(
+def sum_over_positions(
     rows: Any, kind: Any, alg: Any, tables: Any, span: Any, plain: bool, scratch: Any, out: Any, item: int
 ) -> None:
     """`sum_chain` of one model, positions in lanes: all matches of a D gene that a lane can hold at once."""
@@ -497,57 +492,67 @@ def fill_starts(lanes: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> A
 def sum_matches(lanes: Any, alg: Any, tables: Any, span: Any, f: int, scratch: Any) -> Any:
     """Sums over all matches of a D gene, by lanes, with what stands before and after them.
 
-    A lane holds the matches on one diagonal that end with base s of the gene: at position x + s, behind
-    which a J may come from `first` on.
+    Base by base of the gene, a lane holds the matches that end with it at the position of that lane, behind
+    which a J may come from `first` on. Two groups of positions in turn, since each base waits for the one
+    before; what goes on from the groups before them stands in `values`.
     """
+    word = tables.words.word[f]
+    bits = 1 << (tables.words.first[f] + tables.joined_left[f])
     length = tables.joined_length[f]
     extended = tables.region_right[f] - tables.region_left[f] - 1
+    # Behind the last position at which a D may begin, later bases alone are still met.
+    latest = span.last + tables.palindrome_row.shape[1] - 1
     total = splat(lanes, alg.zero)
-    for x in range(1 - length, span.last + tables.palindrome_row.shape[1], lanes.width):
-        s = max(0, 1 - lanes.width - x)
-        most = min(length, span.length - x)
-        value = splat(lanes, alg.zero)
-        while s < min(most, span.first - x - lanes.width):
-            value = read_base(lanes, alg, tables, f, s, x, value, scratch)
-            s += 1
+    for s in range(length + 1):
+        store(lanes, scratch.values, s, 0, splat(lanes, alg.zero))
+    for x in range(PADDING, PADDING + min(span.length, latest + length), 2 * lanes.width):
+        y = x + lanes.width
+        left_places, right_places = load(lanes, scratch.places, word, x), load(lanes, scratch.places, word, y)
+        s = max(0, x - PADDING - latest)
+        most = min(length, y - PADDING + lanes.width + length - span.first)
+        left = right = left_ends = right_ends = splat(lanes, alg.zero)
+        before = load(lanes, scratch.values, s, 0)
         while s < most:
-            value = read_base(lanes, alg, tables, f, s, x, value, scratch)
-            after = load(lanes, scratch.lines, _FOLLOWS + max(0, s - extended), PADDING + x + s + 1)
-            total = choice(alg, total, extend(alg, value, after))
+            right_longer = shift_in(right, last_lane(left))
+            left_longer = shift_in(left, last_lane(before))
+            before = load(lanes, scratch.values, s + 1, 0)
+            left = read_base(lanes, alg, scratch.lines, left_places, bits << s, s, x, left_longer)
+            right = read_base(lanes, alg, scratch.lines, right_places, bits << s, s, y, right_longer)
+            store(lanes, scratch.values, s + 1, 0, right)
+            if s <= extended:
+                left_ends = choice(alg, left_ends, left)
+                right_ends = choice(alg, right_ends, right)
+            else:
+                total = followed(lanes, alg, scratch.lines, s - extended, x, left, total)
+                total = followed(lanes, alg, scratch.lines, s - extended, y, right, total)
             s += 1
+        total = followed(lanes, alg, scratch.lines, 0, x, left_ends, total)
+        total = followed(lanes, alg, scratch.lines, 0, y, right_ends, total)
     return total
 
 
 @shared
-def read_base(lanes: Any, alg: Any, tables: Any, f: int, s: int, x: int, value: Any, scratch: Any) -> Any:
-    """Matches on diagonals from x on that reach base s of a D gene: longer ones, and one that begins."""
-    start = load(lanes, scratch.lines, _STARTS if s == 0 else _ENTERS, PADDING + x + s)
-    bit = 1 << (tables.words.first[f] + tables.joined_left[f] + s)
-    met = load(lanes, scratch.places, tables.words.word[f], PADDING + x + s) & splat(lanes, bit)
-    return select(equal(met, splat(lanes, 0)), splat(lanes, alg.zero), choice(alg, value, start))
+def read_base(lanes: Any, alg: Any, lines: Any, places: Any, bit: int, s: int, x: int, longer: Any) -> Any:
+    """Matches that base s of a D gene ends: longer ones, and one that begins."""
+    begun = load(lanes, lines, _STARTS if s == 0 else _ENTERS, x)
+    missed = equal(places & splat(lanes, bit), splat(lanes, 0))
+    return select(missed, splat(lanes, alg.zero), choice(alg, longer, begun))
 
 
 @shared
-def _yes(rows: Any) -> bool:
-    return True
+def followed(lanes: Any, alg: Any, lines: Any, behind: int, x: int, value: Any, total: Any) -> Any:
+    """Add matches that end at the positions of a group, with what stands after them, to a total."""
+    return choice(alg, total, extend(alg, value, load(lanes, lines, _FOLLOWS + behind, x + 1)))
 
-
-@shared
-def _no(rows: Any) -> bool:
-    return False
-
-
-#: Whether `sum_chain` needs the occurrences of D genes.
-visits_matches = by_type_of({PerModel: _yes, PerInsertions: _yes, PerDiagonal: _no})
 
 #: All counts of a junction, written to row `item` of the output.
 sum_chain = by_type_of(
-    {PerModel: sum_over_matches, PerInsertions: sum_over_matches, PerDiagonal: sum_over_diagonals}
+    {PerModel: sum_over_matches, PerInsertions: sum_over_matches, PerPosition: sum_over_positions}
 )
 
 
 @shared
-def bound_of(levels: int, tables: Any, span: Any, masks: Any, pairs: int) -> Any:
+def bound_of(levels: int, tables: Any, span: Any, plain: bool, masks: Any, pairs: int) -> Any:
     """A number that no count of this junction exceeds, final or on the way, from the numbers of matches.
 
     What insertions add is cut off far above any limit: all that matters there is that it is too large.
@@ -555,13 +560,15 @@ def bound_of(levels: int, tables: Any, span: Any, masks: Any, pairs: int) -> Any
     of_d = (span.length + 1.0) * tables.bound_d
     if pairs > 0:
         of_d = of_d * of_d
-    # No path inserts more bases than its insertions allow; none weighs more than one opposite a full mask.
-    largest = tables.bound_symbol[15] ** min(3.0 * levels, 400.0)
     weight = 1.0
-    for i in range(span.length):
-        if weight < largest:
-            weight = weight * tables.bound_symbol[masks[i]]
-    weight = min(weight, largest)
+    if not plain:
+        # No path inserts more bases than its insertions allow, none of which weighs more than one opposite a
+        # full mask.
+        largest = tables.bound_symbol[15] ** min(3.0 * levels, 400.0)
+        for i in range(span.length):
+            if weight < largest:
+                weight = weight * tables.bound_symbol[masks[i]]
+        weight = min(weight, largest)
     return (span.m_v + 1.0) * (span.m_j + 1.0) * tables.bound_ends * of_d * weight
 
 

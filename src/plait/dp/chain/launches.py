@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from plait.devices.target import Problem, Target, interpreted, over_threads, stretches
 from plait.dp.chain.count import chain_item, enumerate_item
 from plait.dp.chain.graphs import CodedJunctions, GraphParts
-from plait.dp.chain.rows import Kind, PerDiagonal, PerModel
+from plait.dp.chain.rows import Kind, PerModel, PerPosition
 from plait.dp.chain.tables import (
     ALIVE_ROWS,
     D_BITS,
@@ -118,6 +118,7 @@ def make_scratch(alg: Any, tables: ChainTables, longest: int) -> ChainScratch:
         behind=np.zeros((pairs, lead + models), dtype),
         symbols=np.zeros((2, padded(rows) + 3 * PADDING), np.int64),
         lines=np.zeros((LINES - 1 + tables.palindrome_row.shape[1], padded(rows) + 3 * PADDING), dtype),
+        values=np.zeros((int(tables.joined_length.max(initial=0)) + 1, PADDING), dtype),
         lead=lead,
     )
 
@@ -141,10 +142,10 @@ def _run_enumeration(
 def _count(call: Any, batch: CountBatch, target: Target) -> ChainOutput:
     kind, alg, tables, texts, out = batch
     longest = int(texts.length.max(initial=0))
-    # Diagonals take what a D weighs for the product of its ends, as it is where paths are counted.
+    # Positions take what a D weighs for the product of its ends, as it is where paths are counted.
     counted = isinstance(alg, Count)
     if counted and isinstance(kind.rows, PerModel) and tables.out_lane.size == 1 and not out.pair.shape[1]:
-        kind = kind._replace(rows=PerDiagonal())
+        kind = kind._replace(rows=PerPosition())
 
     def run(stretch: tuple[int, int]) -> None:
         call(kind, alg, tables, texts, *stretch, make_scratch(alg, tables, longest), out)

@@ -28,14 +28,14 @@ class PerInsertions(NamedTuple):
     models: Any
 
 
-class PerDiagonal(NamedTuple):
-    """There is one model; lane x is position x of the junction, or diagonal x of it and a D gene."""
+class PerPosition(NamedTuple):
+    """There is one model; lane x is position x of the junction."""
 
 
 class Kind(NamedTuple):
     """Everything about a chain run that is fixed when it is compiled.
 
-    `insertion` is the recurrence of the junctions, `rows` is `PerModel`, `PerInsertions` or `PerDiagonal`,
+    `insertion` is the recurrence of the junctions, `rows` is `PerModel`, `PerInsertions` or `PerPosition`,
     `lanes` the width of lane groups.
     """
 

@@ -137,7 +137,8 @@ class ChainScratch(NamedTuple):
     """Working memory of one worker.
 
     Rows f of `total` and `carry` belong to D gene f, the last two rows to a fully deleted D gene and to
-    no D gene. `places`, `symbols` and `lines` have `plait.lang.lanes.PADDING` columns before position 0.
+    no D gene. `places`, `symbols` and `lines` have `plait.lang.lanes.PADDING` columns before position 0;
+    row s + 1 of `values` belongs to base s of a D gene.
     """
 
     masks: Any
@@ -159,6 +160,7 @@ class ChainScratch(NamedTuple):
     behind: Any
     symbols: Any
     lines: Any
+    values: Any
     lead: Any
 
 

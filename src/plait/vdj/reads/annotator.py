@@ -52,7 +52,7 @@ class ReadSummary(RunningSums):
     that have a quality. `forward` and `reverse` are aligned as they are, and as their reverse complement; the
     others match no V and no J. `productive`, `out_of_frame` and `stop_codon`, `v_genes` and `j_genes`
     (by the first call) and `junction_lengths` (in nucleotides) count sequences with a junction. `rows` are
-    those written.
+    those written. `without_cell` are sequences whose cell was to be told and is not known.
     """
 
     reads: int = 0
@@ -67,6 +67,7 @@ class ReadSummary(RunningSums):
     out_of_frame: int = 0
     stop_codon: int = 0
     rows: int = 0
+    without_cell: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
     v_genes: Counter[str] = field(default_factory=Counter)
     j_genes: Counter[str] = field(default_factory=Counter)
@@ -127,7 +128,7 @@ class ReadSummary(RunningSums):
     def as_dict(self, statuses: Iterable[str]) -> dict[str, Any]:
         """Everything, ready for JSON; of the statuses, in this order, those that occurred."""
         found = self.state()
-        for name in ("quality_sum", "scored_bases"):
+        for name in ("quality_sum", "scored_bases", *(() if self.without_cell else ("without_cell",))):
             del found[name]
         found["mean_quality"] = None if self.mean_quality is None else round(self.mean_quality, 3)
         found["mean_length"] = None if self.mean_length is None else round(self.mean_length, 3)
@@ -354,6 +355,7 @@ class ReadAnnotator:
             cell_id=None if cells is None else [cell or None for cell in cells],
         )
         summary.add_rows(rows)
+        summary.without_cell = 0 if cells is None else rows["cell_id"].null_count
         return rows, summary
 
 
