@@ -49,6 +49,7 @@ ADDITIONS = {
     "words of bits and lanes of one, for these (lang, devices, formats)": Size(lines=150, code=115),
     "columns chosen of counts, probabilities and scenarios (vdj, run, formats)": Size(lines=250, code=160),
     "lists written as differences, and what sharing tells (formats, vdj, cli)": Size(lines=150, code=130),
+    "one long pair by differences in octets (dp/pairs)": Size(lines=150, code=65),
 }
 BUDGET = Size(*map(sum, zip(BASE, *ADDITIONS.values(), strict=True)))
 _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -17,7 +17,7 @@ from tests.fuzz.mutation import bundle, bundle_mutation, json_mutation, mutated_
 from tests.fuzz.tables import new_place, place
 from tests.fuzz.trial import Parser
 
-from plait.errors import InvalidInput, PlaitError
+from plait.errors import InvalidInput, PlaitError, whole
 from plait.hyperspectral.ccsds121 import RiceParameters, decode_rice
 from plait.hyperspectral.codec import compress
 from plait.hyperspectral.cubes import ArrayCube
@@ -32,7 +32,6 @@ from plait.hyperspectral.parameters import (
     Representatives,
     SampleAdaptive,
     StreamParameters,
-    check_number,
 )
 from plait.hyperspectral.streams import open_stream
 from plait.hyperspectral.writing import compress_cube, make_index
@@ -328,7 +327,7 @@ def _rice(data: bytes, folder: Path) -> None:
             raise
         # What is no object with these names: the options of a command are.
         raise InvalidInput("case", found=type(error).__name__, expected="parameters by name") from error
-    check_number("count", count, 1, 10_000)
+    whole("count", count, 1, 10_000)
     found = decode_rice(files.get("stream", b""), count, parameters, "a.aec")
     assert found.size == count
 

@@ -16,7 +16,9 @@ __all__ = ["MOST", "Specialisations"]
 
 #: Each takes 1 to 12 s of processor to compile.
 MOST = 8
-_ALIGN_PAIRS = "plait.dp.pairs.lists.align_pairs"
+_ALIGN_PAIRS, _SWEEP_REGION = "plait.dp.pairs.lists.align_pairs", "plait.dp.pairs.diagonals.sweep_region"
+#: Octets have three ways to scores, with choices and without.
+_OF_OCTETS = 6
 
 
 class Specialisations:
@@ -27,7 +29,8 @@ class Specialisations:
 
         self._gate = gate
         # Where scores are looked up by bytes, tests ask for tables of words, too, in two algebras.
-        self._fewer = {_ALIGN_PAIRS: 6 if _jit.host_features().get("avx512bw") else MOST}
+        of_lists = 6 if _jit.host_features().get("avx512bw") else MOST
+        self._fewer = {_ALIGN_PAIRS: of_lists + _OF_OCTETS, _SWEEP_REGION: MOST + _OF_OCTETS}
         self._kernels: list[Any] = []
         self._asked: dict[str, set[str]] = defaultdict(set)
         make: Callable[[Any], Any] = _jit.kernel

@@ -11,6 +11,7 @@ import pytest
 
 from plait.errors import InvalidInput, whole
 from plait.folding import FoldSettings
+from plait.hyperspectral import ImageLayout, preset_parameters
 from plait.mapping import FindSettings, MapSettings
 from plait.settings import cache_directory, thread_count
 
@@ -111,6 +112,17 @@ def test_what_is_no_whole_number(value: Any) -> None:
     for settings, name in ((FindSettings, "mismatches"), (MapSettings, "errors"), (FoldSettings, "max_span")):
         with pytest.raises(InvalidInput, match=f"^{name}: found .*, expected a whole number"):
             settings(**{name: value})
+
+
+def test_numbers_of_numpy_in_parameters_of_cubes() -> None:
+    limits = {"max_error": (np.int64(1), np.int64(2)), "prediction_bands": np.int8(2)}
+    image = {"rows": np.int64(3), "columns": np.int32(4), "bands": np.uint8(2), "dynamic_range": np.int64(12)}
+    found = preset_parameters(ImageLayout(**image), **limits)  # type: ignore[arg-type]
+    plain = {name: int(value) for name, value in image.items()}
+    assert found == preset_parameters(ImageLayout(**plain), max_error=(1, 2), prediction_bands=2)
+    assert type(found.image.rows) is type(found.predictor.prediction_bands) is int
+    with pytest.raises(InvalidInput, match=r"^prediction_bands: found 2\.0, expected a whole number"):
+        preset_parameters(ImageLayout(**plain), prediction_bands=2.0)
 
 
 def test_none_only_where_it_is_the_default() -> None:

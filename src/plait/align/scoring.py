@@ -20,7 +20,7 @@ from plait.align.letters import ALPHABETS, UNKNOWN
 from plait.align.settings import FreeEnd, Kind, Mode
 from plait.alphabets import shown_letter
 from plait.dp.pairs.lists import FreeEnds, looked_up
-from plait.errors import FormatError, InvalidInput, whole
+from plait.errors import FormatError, InvalidInput, one_of, whole
 from plait.formats.fasta import Sequences
 
 #: Most letters a matrix may have: codes fit five bits, with one code left for padding.
@@ -808,8 +808,7 @@ def free_ends_of(mode: Mode, free_ends: Iterable[FreeEnd] | None = None) -> Free
     may lie within the other. ``"extension"``: both begin at their starts, and anything after the best cell is
     left out. `InvalidInput` if a word is unknown, or `free_ends` is given for another mode.
     """
-    if mode not in _MODES:
-        raise InvalidInput("mode", found=repr(mode), expected=f"one of {', '.join(_MODES)}")
+    one_of("mode", mode, _MODES)
     if mode != "semiglobal":
         if free_ends is not None:
             hint = "mode='semiglobal' takes them"

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.errors import FormatError
+from plait.errors import FormatError, one_of, whole
 from plait.formats.atomic import output_errors
 from plait.formats.compression import input_errors
 from plait.formats.cubes.files import RawShape, create_cube, open_cube
@@ -22,7 +22,7 @@ from plait.formats.cubes.layout import CubeLayout, interleave_axes
 from plait.hyperspectral.codec import sample_type
 from plait.hyperspectral.coders import BlockCode, decode_references
 from plait.hyperspectral.codewords import BodyEnd, BodyReader
-from plait.hyperspectral.parameters import ImageLayout, check_choice, check_number, check_types
+from plait.hyperspectral.parameters import ImageLayout, check_types
 from plait.hyperspectral.waves import decode_blocks_kernel
 from plait.lang.compile import kernel
 
@@ -71,11 +71,11 @@ class RiceParameters:
     def __post_init__(self) -> None:
         # A number in the place of true or false would have another kernel compiled.
         check_types(self)
-        check_number("depth", self.depth, 1, 32)
-        check_choice("block_size", self.block_size, (8, 16, 32, 64))
-        check_number("reference_interval", self.reference_interval, 1, 4096)
-        check_choice("padded", self.padded, (False, True) if self.preprocessed else (False,))
-        check_number("restricted", int(self.restricted), 0, int(self.depth <= 4), " for this depth")
+        whole("depth", self.depth, 1, 32)
+        one_of("block_size", self.block_size, (8, 16, 32, 64))
+        whole("reference_interval", self.reference_interval, 1, 4096)
+        one_of("padded", self.padded, (False, True) if self.preprocessed else (False,))
+        whole("restricted", int(self.restricted), 0, int(self.depth <= 4), " for this depth")
 
     def code(self, blocks: int) -> BlockCode:
         """Constants of the decoder of so many blocks."""

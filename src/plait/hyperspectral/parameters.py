@@ -11,9 +11,10 @@ import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import lru_cache
+from numbers import Integral
 from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from plait.errors import InvalidInput, whole
+from plait.errors import InvalidInput, one_of, whole
 
 _WORDS: Final = {
     int: "a whole number",
@@ -24,15 +25,23 @@ _WORDS: Final = {
 
 
 def check_types(part: Any) -> None:
-    """InvalidInput if a field, of a part or of the parts in it, is not of its annotated type."""
+    """Make numbers in a part and the parts in it Python's; InvalidInput if a field is of another type."""
     kind: type = type(part)
     for name, hint in _hints(kind).items():
-        value = getattr(part, name)
+        value = _plain(getattr(part, name))
+        object.__setattr__(part, name, value)
         if not _fits(value, hint):
             raise InvalidInput(name, found=reprlib.repr(value), expected=_words(hint))
         for one in value if isinstance(value, tuple) else (value,):
             if is_dataclass(one):
                 check_types(one)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of NumPy as Python's, also within tuples."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
 
 
 @lru_cache
@@ -65,17 +74,6 @@ def _words(hint: Any) -> str:
 _MOST = 65536
 #: A row of numbers for each band.
 Table: TypeAlias = tuple[tuple[int, ...], ...]
-
-
-def check_number(name: str, value: object, low: int, high: int, why: str = "") -> None:
-    """InvalidInput if a parameter is not a whole number from `low` to `high`, both inclusive."""
-    whole(name, value, low, high, why=why)
-
-
-def check_choice(name: str, value: object, choices: tuple[Any, ...]) -> None:
-    """InvalidInput if a parameter is none of the choices."""
-    if value not in choices:
-        raise InvalidInput(name, found=repr(value), expected=f"one of {', '.join(map(str, choices))}")
 
 
 def check_length(name: str, found: int, expected: int) -> None:
@@ -111,8 +109,8 @@ class ImageLayout:
 
     def __post_init__(self) -> None:
         for name in ("columns", "rows", "bands"):
-            check_number(name, getattr(self, name), 1, _MOST)
-        check_number("dynamic_range", self.dynamic_range, 2, 32)
+            whole(name, getattr(self, name), 1, _MOST)
+        whole("dynamic_range", self.dynamic_range, 2, 32)
 
     @property
     def least(self) -> int:
@@ -177,11 +175,11 @@ class SampleAdaptive:
             expected = "either accumulator_constant or accumulator_table"
             raise InvalidInput("accumulator_constant", found=found, expected=expected)
         if self.accumulator_table is None:
-            check_number("accumulator_constant", self.accumulator_constant, 0, most)
+            whole("accumulator_constant", self.accumulator_constant, 0, most)
             return
         check_length("accumulator_table", len(self.accumulator_table), image.bands)
         for value in self.accumulator_table:
-            check_number("accumulator_table", value, 0, most)
+            whole("accumulator_table", value, 0, most)
 
     def exponent(self, band: int) -> int:
         """Exponent k'' of a band."""
@@ -216,8 +214,8 @@ class BlockAdaptive:
         InvalidInput
             If one does not.
         """
-        check_choice("block_size", self.block_size, (8, 16, 32, 64))
-        check_number("reference_interval", self.reference_interval, 1, 4096)
+        one_of("block_size", self.block_size, (8, 16, 32, 64))
+        whole("reference_interval", self.reference_interval, 1, 4096)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,14 +250,14 @@ class HybridCoder:
             check_length("initial_sums", len(self.initial_sums), image.bands)
             for value in self.initial_sums:
                 most = (1 << (image.dynamic_range + self.initial_count_exponent)) - 1
-                check_number("initial_sums", value, 0, most)
+                whole("initial_sums", value, 0, most)
 
 
 def _check_adaptive(coder: SampleAdaptive | HybridCoder) -> None:
-    check_number("unary_length_limit", coder.unary_length_limit, 8, 32)
-    check_number("initial_count_exponent", coder.initial_count_exponent, 1, 8)
+    whole("unary_length_limit", coder.unary_length_limit, 8, 32)
+    whole("initial_count_exponent", coder.initial_count_exponent, 1, 8)
     least = max(4, coder.initial_count_exponent + 1)
-    check_number("rescaling_counter_size", coder.rescaling_counter_size, least, 11)
+    whole("rescaling_counter_size", coder.rescaling_counter_size, least, 11)
 
 
 Coder: TypeAlias = SampleAdaptive | BlockAdaptive | HybridCoder
@@ -450,14 +448,14 @@ class ErrorLimits:
             If one does not.
         """
         if self.update_exponent is not None:
-            check_number("update_exponent", self.update_exponent, 0, 9)
+            whole("update_exponent", self.update_exponent, 0, 9)
         if self.absolute_bits is None and self.relative_bits is None:
             raise InvalidInput("error_limits", found="none", expected="absolute or relative ones, or both")
         for name in ("absolute", "relative"):
             bits = getattr(self, f"{name}_bits")
             if bits is not None:
                 most = min(image.dynamic_range - 1, 16)
-                check_number(f"{name}_bits", bits, 1, most, f" for samples of {image.dynamic_range} bits")
+                whole(f"{name}_bits", bits, 1, most, f" for samples of {image.dynamic_range} bits")
                 self._check_values(name, getattr(self, name), bits, image)
 
     def _check_values(self, name: str, values: Limits | None, bits: int, image: ImageLayout) -> None:
@@ -479,7 +477,7 @@ class ErrorLimits:
                 found, expected = f"{len(numbers)} limits", f"{count} of them in {image.bands} bands"
                 raise InvalidInput(name, found=found, expected=expected)
             for value in numbers:
-                check_number(name, value, 0, (1 << bits) - 1, f", which {bits} bits hold")
+                whole(name, value, 0, (1 << bits) - 1, f", which {bits} bits hold")
 
 
 def _numbers_in(values: Any) -> Iterator[int]:
@@ -547,20 +545,20 @@ class Predictor:
         InvalidInput
             If one does not.
         """
-        check_number("prediction_bands", self.prediction_bands, 0, 15)
-        check_choice("mode", self.mode, ("full", "reduced"))
+        whole("prediction_bands", self.prediction_bands, 0, 15)
+        one_of("mode", self.mode, ("full", "reduced"))
         sums = ("wide-neighbor", "narrow-neighbor", "wide-column", "narrow-column")
-        check_choice("local_sum", self.local_sum, sums)
+        one_of("local_sum", self.local_sum, sums)
         if image.columns == 1 and (self.mode == "full" or self.local_sum.endswith("neighbor")):
             found = f"mode {self.mode!r} and local sum {self.local_sum!r}"
             expected = "mode 'reduced' and a column-oriented sum for an image of one column"
             raise InvalidInput("mode", found=found, expected=expected)
-        check_number("weight_resolution", self.weight_resolution, 4, 19)
+        whole("weight_resolution", self.weight_resolution, 4, 19)
         least = max(32, image.dynamic_range + self.weight_resolution + 2)
-        check_number("register_size", self.register_size, least, 64, " for this depth and weight resolution")
-        check_choice("weight_interval", self.weight_interval, tuple(1 << k for k in range(4, 12)))
-        check_number("weight_initial", self.weight_initial, -6, 9)
-        check_number("weight_final", self.weight_final, self.weight_initial, 9, ", from weight_initial on")
+        whole("register_size", self.register_size, least, 64, " for this depth and weight resolution")
+        one_of("weight_interval", self.weight_interval, tuple(1 << k for k in range(4, 12)))
+        whole("weight_initial", self.weight_initial, -6, 9)
+        whole("weight_final", self.weight_final, self.weight_initial, 9, ", from weight_initial on")
         self._check_table(image)
         self._check_offsets(image)
         self._check_representatives(image)
@@ -575,7 +573,7 @@ class Predictor:
                     "weight_table", found="a table", expected="weight_table_resolution with it"
                 )
             return
-        check_number("weight_table_resolution", resolution, 3, self.weight_resolution + 3)
+        whole("weight_table_resolution", resolution, 3, self.weight_resolution + 3)
         if table is None:
             expected = "the table of the initial weights, which this stream does not carry"
             raise InvalidInput("weight_table", found="none", expected=expected)
@@ -586,7 +584,7 @@ class Predictor:
                 expected = f"{self.components(band)} weights of band {band}"
                 raise InvalidInput("weight_table", found=f"{len(row)}", expected=expected)
             for value in row:
-                check_number("weight_table", value, -half, half - 1)
+                whole("weight_table", value, -half, half - 1)
 
     def _check_offsets(self, image: ImageLayout) -> None:
         offsets = self.weight_offsets
@@ -599,20 +597,20 @@ class Predictor:
                 expected = f"{min(band, self.prediction_bands)} offsets of bands before band {band}"
                 raise InvalidInput("weight_offsets", found=f"{len(others)}", expected=expected)
             for value in (own, *others):
-                check_number("weight_offsets", value, -6, 5)
+                whole("weight_offsets", value, -6, 5)
 
     def _check_representatives(self, image: ImageLayout) -> None:
         found = self.representatives
         if found is None:
             return
-        check_number("resolution of representatives", found.resolution, 0, 4)
+        whole("resolution of representatives", found.resolution, 0, 4)
         for what, values in (("damping", found.damping), ("offset", found.offset)):
             name = f"{what} of representatives"
             numbers = (values,) if isinstance(values, int) else values
             if not isinstance(values, int):
                 check_length(name, len(numbers), image.bands)
             for value in numbers:
-                check_number(name, value, 0, (1 << found.resolution) - 1)
+                whole(name, value, 0, (1 << found.resolution) - 1)
             if what == "offset" and any(numbers) and self.error_limits is None:
                 raise InvalidInput(name, found=reprlib.repr(values), expected="0, as in lossless streams")
 
@@ -710,7 +708,7 @@ class SupplementaryTable:
             "exponent_bias": (0, (1 << self.exponent_bits) - 1),
         }  # fmt: skip
         for name, (low, high) in ranges.items():
-            check_number(f"{name} of a supplementary table", getattr(self, name), low, high)
+            whole(f"{name} of a supplementary table", getattr(self, name), low, high)
         if self.kind not in ("unsigned", "signed", "float"):
             expected = "unsigned, signed or float"
             raise InvalidInput("kind of a supplementary table", found=repr(self.kind), expected=expected)
@@ -767,16 +765,16 @@ class StreamParameters:
         check_types(self)
         self.predictor.check(self.image)
         self.coder.check(self.image)
-        check_choice("order", self.order, ("bi", "bsq"))
+        one_of("order", self.order, ("bi", "bsq"))
         limits = self.predictor.error_limits
         if limits is not None and limits.update_exponent is not None and self.order != "bi":
             expected = "None: limits are updated in the band-interleaved order alone"
             raise InvalidInput("update_exponent", found=str(limits.update_exponent), expected=expected)
         if self.order == "bi":
-            check_number("interleaving_depth", self.interleaving_depth, 1, self.image.bands)
-        check_number("output_word_size", self.output_word_size, 1, 8)
-        check_number("user_field", self.user_field, 0, 255)
-        check_number("number of supplementary tables", len(self.supplementary), 0, 15)
+            whole("interleaving_depth", self.interleaving_depth, 1, self.image.bands)
+        whole("output_word_size", self.output_word_size, 1, 8)
+        whole("user_field", self.user_field, 0, 255)
+        whole("number of supplementary tables", len(self.supplementary), 0, 15)
         for table in self.supplementary:
             table.check(self.image.columns, self.image.rows, self.image.bands)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, asdict, fields
 from typing import Any, Final
 
-from plait.errors import FormatError, InvalidInput
+from plait.errors import FormatError, InvalidInput, one_of, whole
 from plait.formats.compression import read_json
 from plait.hyperspectral.parameters import (
     BlockAdaptive,
@@ -22,8 +22,6 @@ from plait.hyperspectral.parameters import (
     StreamParameters,
     SupplementaryTable,
     WeightOffsets,
-    check_choice,
-    check_number,
 )
 
 #: Kinds of entropy coders by name.
@@ -94,9 +92,9 @@ def preset_parameters(
     if preset == AUTO:
         expected = "a cube to look at: give the preset to compress_cube or compress_file"
         raise InvalidInput("preset", found=repr(preset), expected=expected)
-    check_choice("preset", preset, (*PRESETS, AUTO))
+    one_of("preset", preset, (*PRESETS, AUTO))
     kind = named.pop("coder", "sample-adaptive")
-    check_choice("coder", kind, tuple(CODER_KINDS))
+    one_of("coder", kind, tuple(CODER_KINDS))
     usual = dict(PRESETS[preset])
     if preset == "best":
         pixels = image.rows * image.columns if pixels is None else pixels
@@ -160,7 +158,7 @@ def limits_of(image: ImageLayout, max_error: Any = None, relative_error: Any = N
         relative = tuple(shares) if isinstance(relative_error, list | tuple) else shares[0]
     absolute = tuple(max_error) if isinstance(max_error, list) else max_error
     for one in _listed(() if absolute is None else absolute):
-        check_number("max_error", one, 0, (1 << min(depth - 1, 16)) - 1, f" for samples of {depth} bits")
+        whole("max_error", one, 0, (1 << min(depth - 1, 16)) - 1, f" for samples of {depth} bits")
     return ErrorLimits(absolute=absolute, relative=relative)
 
 

@@ -521,10 +521,12 @@ def vector_shift_in(typing_context: Any, a: Any, first: Any) -> Any:
     """Move every lane up by one."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if first == a:
+            return builder.shuffle_vector(args[1], args[0], indices(range(a.width - 1, 2 * a.width - 1)))
         entering = builder.insert_element(undefined(vector_type(a)), args[1], ir.Constant(INDEX, 0))
         return builder.shuffle_vector(args[0], entering, indices([a.width, *range(a.width - 1)]))
 
-    return a(a, a.element), generate
+    return a(a, a if first == a else a.element), generate
 
 
 @intrinsic

@@ -274,11 +274,14 @@ def upper_half(a: Any) -> Any:
 
 
 def shift_in(a: Any, first: Any) -> Any:
-    """Every lane moved up by one: lane k takes the value of lane k - 1, and lane 0 takes `first`."""
+    """Every lane moved up by one: lane k takes the value of lane k - 1, and lane 0 takes `first`.
+
+    Of a group, `first` is the last lane: that is fewer instructions than a number.
+    """
     if not isinstance(a, np.ndarray):
         return first
     moved = np.empty_like(a)
-    moved[0] = first
+    moved[0] = last_lane(first)
     moved[1:] = a[:-1]
     return moved
 

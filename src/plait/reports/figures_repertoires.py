@@ -130,7 +130,7 @@ def _expected(study: Results) -> StudyFigure:
     expected, seen, beyond = (sum(row[name] or 0 for row in several) for name in _SERIES)
     caption = (
         "Clonotypes by the number of subjects that have them, and as generation and selection at random lead "
-        "to expect, with intervals of 95 %. Black: those more public than that (false discovery rate 5 %)."
+        "to expect, with intervals of 95 %. More public than expected: at a false discovery rate of 5 %."
     )
     alt = (
         f"In three or more subjects {number_text(seen)} clonotypes are observed and {number_text(expected)} "

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.errors import InvalidInput, whole_fields
+from plait.errors import InvalidInput, one_of, whole_fields
 from plait.formats.checkpoints import KeptSteps
 from plait.run.executor import Executor
 from plait.stats.logistic import (
@@ -355,10 +355,7 @@ class AdaptiveLassoSettings:
             number = getattr(self, name)
             if not least <= number <= most:
                 raise InvalidInput(name, found=repr(number), expected=f"a number from {least:g} to {most:g}")
-        if self.stability_at not in CHOICES:
-            raise InvalidInput(
-                "stability_at", found=repr(self.stability_at), expected=f"one of {', '.join(CHOICES)}"
-            )
+        one_of("stability_at", self.stability_at, CHOICES)
 
 
 @dataclass(frozen=True, slots=True)

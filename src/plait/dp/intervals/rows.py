@@ -64,10 +64,10 @@ from plait.lang.lanes import (
     without_lowest,
 )
 
-#: Rows that a loop may reach back, a power of two.
-RING = 32
-#: Columns before the first base of a row that can be read, all of them zero.
-BEFORE = 40
+#: Rows that a loop may reach back, and one of two and three: powers of two.
+RING, NEAR = 32, 8
+#: Columns before the first base of a row that is kept that can be read, all of them zero.
+BEFORE = 24
 #: Vectors that are worked out side by side.
 BESIDE = 4
 
@@ -97,7 +97,7 @@ class Intervals(NamedTuple):
 
 #: Rows of `RowMemory.rows`: of the last rows, C with each of the ends of loops (`ring_row`). Generic interior
 #: loops by size (`sums_row`).
-SUMS = ENDS * RING
+SUMS = TWO_THREE * RING + NEAR
 #: Loops by kind, without what the outer pair adds.
 FOUND = SUMS + RING
 #: M2 of this row and the last, and s of this row.
@@ -122,7 +122,7 @@ class RowMemory(NamedTuple):
 
 
 #: Values of a row that pass to the columns behind: the last ones of the rings, loops by size, and M2.
-EDGE = 4 * BEFORE + RING + 1
+EDGE = (ENDS + 1) * RING + 1
 
 
 class Part(NamedTuple):
@@ -203,7 +203,7 @@ def fill(sweep: Any) -> None:
     if part.top == part.end:
         # What is read before it has been written: loops by size, and the row behind the last.
         clear_rows(lanes, alg, memory.rows, SUMS, FOUND)
-        clear_rings(sweep, part.end, 0)
+        clear_rings(sweep, part.end, 0, memory.rows.shape[1])
         list_mates(sweep)
         if part.end == n:
             for g in range(group):
@@ -253,10 +253,10 @@ def pass_edge(sweep: Any, i: Any, end: Any, at: Any, bring: bool) -> None:
     x = column(sweep.strands.group, end)
     for z in range(EDGE):
         row, place = SPLIT + (i & 1), x - 1
-        if z < 4 * BEFORE:
-            row, place = ring_row(z // BEFORE, i), x - BEFORE + z % BEFORE
+        if z < ENDS * RING:
+            row, place = ring_row(z // RING, i), x - RING + z % RING
         elif z < EDGE - 1:
-            row = SUMS + z - 4 * BEFORE
+            row = SUMS + z - ENDS * RING
         if bring:
             store(one, rows, row, place, edge[i, z])
         else:
@@ -295,11 +295,13 @@ def clear_row(sweep: Any, i: Any) -> None:
     """Make working memory of a row zero wherever it will be read."""
     lanes, rows, group, part = sweep.lanes, sweep.memory.rows, sweep.strands.group, sweep.part
     zero = splat(lanes, sweep.alg.zero)
-    first = max(column(group, i), column(group, part.begin - BEFORE))
-    for x in range(first, column(group, part.end), width_of(lanes)):
+    first, end = column(group, max(i, part.begin - RING)), column(group, part.end)
+    for x in range(first, end, width_of(lanes)):
         store(lanes, rows, STEMS, x, zero)
         store(lanes, rows, SPLIT + (i & 1), x, zero)
-    clear_rings(sweep, i, first - RING * group)
+    # Of one sequence all sizes of loops are looked for; of several, those that fit.
+    before = RING if group == 1 else NEAR * group
+    clear_rings(sweep, i, first - before, end + BESIDE * width_of(lanes))
 
 
 @shared
@@ -326,15 +328,13 @@ def clear_rows(lanes: Any, alg: Any, rows: Any, first: Any, end: Any) -> None:
 @shared
 def ring_row(kind: Any, i: Any) -> Any:
     """The row of C with the ends of a kind of loops, of first base i."""
-    # Loops of two and three reach back few rows, which stay in the cache.
-    return kind * RING + (i & (7 if kind == TWO_THREE else RING - 1))
+    return kind * RING + (i & ((NEAR if kind == TWO_THREE else RING) - 1))
 
 
 @shared
-def clear_rings(sweep: Any, i: Any, first: Any) -> None:
-    """Make a row of the rings zero from a place on."""
+def clear_rings(sweep: Any, i: Any, first: Any, end: Any) -> None:
+    """Make a row of the rings zero from a place to another."""
     lanes, rows, width = sweep.lanes, sweep.memory.rows, width_of(sweep.lanes)
-    end = rows.shape[1] - (sweep.strands.longest - sweep.part.end) * sweep.strands.group
     for x in range(max(first, 0), end - width + 1, width):
         for kind in range(ENDS):
             store(lanes, rows, ring_row(kind, i), x, splat(lanes, sweep.alg.zero))
@@ -761,7 +761,7 @@ def derive(reverse: Any) -> None:
     n, group = strands.longest, strands.group
     clear_rows(lanes, alg, memory.rows, 0, ROWS)
     for p in range(n):
-        clear_rings(reverse, p, 0)
+        clear_rings(reverse, p, column(group, p), memory.rows.shape[1])
         sum_generic(reverse, p, -1)
         sum_own(reverse, p, -1)
         sum_beside(reverse, p, -1)
@@ -862,9 +862,9 @@ def pairs_kernel(alg: Any, kept: Any, outside: Any, least: Any, ends: Any, pairs
             for j in range(i + SMALLEST_HAIRPIN + 1, n):
                 x = kept.starts[i] + j * kept.step + g
                 value = extend(alg, kept.closed[0, x], outside.closed[0, x])
-                if not value <= least:
-                    if at < values.size:
-                        pairs[at, 0], pairs[at, 1], values[at] = i, j, value
-                    at += 1
+                # Written in any case: whether it stays cannot be foretold.
+                if at < values.size:
+                    pairs[at, 0], pairs[at, 1], values[at] = i, j, value
+                at += int(not value <= least)
         ends[g] = at
     return at

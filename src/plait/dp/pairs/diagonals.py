@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from plait.dp.pairs.choices import note
-from plait.dp.pairs.gaps import cell, gaps, in_lanes
+from plait.dp.pairs.gaps import AffineGap, GapDifferences, cell, differences, gaps, in_lanes
 from plait.dp.pairs.scores import enter, prepare, scores
 from plait.lang.algebras import adds_scores, algebra_in_lanes, with_zero
-from plait.lang.compile import shared
+from plait.lang.compile import by_type_of, shared
 from plait.lang.lanes import (
     OneLane,
     greater,
@@ -74,8 +74,9 @@ class StripeScratch(NamedTuple):
     """Memory of one thread.
 
     In the type of the scores: `groups` (17, lanes), values on their way between memory and lanes; `above` and
-    `below` (2, stretch + lanes), ``h`` and ``f`` above and below a stretch. `exists` is int8 (ROWS, lanes), 1
-    for the rows that exist; `score` the memory of the score source.
+    `below` (2, stretch + lanes), ``h`` and ``f`` above and below a stretch; for differences (2, columns + 2 *
+    lanes), above and below all columns, and (2, ROWS * lanes), of the rows of a stripe. `exists` is int8
+    (ROWS, lanes), 1 for the rows that exist; `score` the memory of the score source.
     """
 
     groups: Any
@@ -141,13 +142,19 @@ def _four_where(begun: Any, going: Any, a: Any, b: Any) -> Any:
 
 
 @shared
-def _inside(lanes: Any, score: Any, t: int, columns: int, before: Any, after: Any, least: Any) -> Any:
-    """The state in step `t`: `after` in the lanes that are inside the stretch, `before` in the others."""
+def _lanes_inside(lanes: Any, score: Any, t: int, columns: int) -> Any:
+    """Masks of the lanes that have come to the stretch in step `t`, and of those that have not left it."""
     numbers = load(lanes, score.numbers, 0, 0)
     single = OneLane(1)
     begun = greater(splat(lanes, load(single, score.counts, 0, min(t + 2, 127))), numbers)
     left = min(max(t - columns, -1), 126)
-    going = greater(numbers, splat(lanes, load(single, score.counts, 0, left + 1)))
+    return begun, greater(numbers, splat(lanes, load(single, score.counts, 0, left + 1)))
+
+
+@shared
+def _inside(lanes: Any, score: Any, t: int, columns: int, before: Any, after: Any, least: Any) -> Any:
+    """The state in step `t`: `after` in the lanes that are inside the stretch, `before` in the others."""
+    begun, going = _lanes_inside(lanes, score, t, columns)
     h = _four_where(begun, going, after[0], before[0])
     e = _four_where(begun, going, after[1], before[1])
     seen = _four_where(begun, going, after[0], (least, least, least, least))
@@ -288,26 +295,125 @@ def _sweep_stretch(lanes: Any, step: Any, rules: Any, scratch: Any, bits: Any, s
 
 
 @shared
-def sweep_region(
-    lanes: Any,
-    gap: Any,
-    algebra: Any,
-    rules: Any,
-    region: Any,
-    edges: Any,
-    scratch: Any,
-    bits: Any,
-    best: Any,
-) -> None:
-    """Visit a region stripe by stripe (`ROWS` times `lanes` rows), each in stretches of columns.
+def _visit_octets(step: Any, keep: Any, bits: Any, at: int, v: int, left: Any, above: Any, s: Any) -> Any:
+    h, right, down, onward, e, f = differences(step[0], above[0], left[0], left[1], above[1], s)
+    note(keep, step, bits, at, v, (right, right, s, h, e, f))
+    return onward, e, (down, f)
 
-    Numbers of `gap` and `algebra` have the type of the scores: `SaturatingMaxPlus` with the least of them as
-    zero, or `MaxPlus`, whose zero is made for each stretch from ``region.floor``. `rules` are score source,
-    whether an alignment may end in any cell, not at the edges alone, and what is kept. Changed in place:
-    `edges`; `bits`, where choices are kept, unsigned (stripes, stretches, stretch + lanes - 1, ROWS, 4);
-    `best`, for ends in any cell, int64: best value, its row and its column. `scratch` is this thread's.
-    """
-    adds_scores(algebra)
+
+@shared
+def _octets_of_lanes(
+    step: Any, rules: Any, lanes: Any, scratch: Any, bits: Any, first: int, t: int, state: Any
+) -> Any:
+    """One step: letters, ``v`` and ``e`` of the rows of every lane, and what each row hands down."""
+    letters, v, e, down = state
+    (source, _, keep), edge = rules, scratch.above
+    letters = enter(source, letters, first + t)
+    s = _four_scores(source, lanes, v[0], scratch.score, letters, t)
+    # What comes from above is in the last lane of these; what is handed down has been written before them.
+    above = load(lanes, edge, 0, first + t), load(lanes, edge, 1, first + t)
+    above = shift_in(down[0], above[0]), shift_in(down[1], above[1])
+    v0, e0, one = _visit_octets(step, keep, bits, t, 0, (v[0], e[0]), above, s[0])
+    v1, e1, two = _visit_octets(step, keep, bits, t, 1, (v[1], e[1]), one, s[1])
+    v2, e2, three = _visit_octets(step, keep, bits, t, 2, (v[2], e[2]), two, s[2])
+    v3, e3, four = _visit_octets(step, keep, bits, t, 3, (v[3], e[3]), three, s[3])
+    return letters, (v0, v1, v2, v3), (e0, e1, e2, e3), (one, two, three, four)
+
+
+@shared
+def _hand_down(lanes: Any, scratch: Any, stripe: Any, t: int, each: Any) -> None:
+    """Write what the last row of a stripe hands down, whichever that is, in place of what came from above."""
+    edge, groups, last = scratch.above, scratch.groups, stripe[1] - 1
+    lane, at = last // 4, stripe[2] + t + lanes.width - 1 - last // 4
+    if lane <= t and t < stripe[3] - stripe[2] + lane:
+        _store_rows(lanes, groups, 9, (each[0][0], each[1][0], each[2][0], each[3][0]))
+        _store_rows(lanes, groups, 13, (each[0][1], each[1][1], each[2][1], each[3][1]))
+        edge[0, at], edge[1, at] = groups[9 + last % 4, lane], groups[13 + last % 4, lane]
+
+
+@shared
+def _sweep_octets(lanes: Any, step: Any, rules: Any, scratch: Any, bits: Any, stripe: Any) -> None:
+    """Visit the rows of a stripe in a stretch of columns, by differences."""
+    groups, edge, start, columns = scratch.groups, scratch.above, stripe[2], stripe[3] - stripe[2]
+    letters, single, none = load(lanes, scratch.score.letters, 0, 0), OneLane(1), step[1].zero
+    state = letters - letters, _load_rows(lanes, groups, 0), _load_rows(lanes, groups, 4), (none, none)
+    # Steps in which all lanes are inside, if the last one has the last row.
+    first, last = lanes.width - 1, max(columns, lanes.width - 1)
+    if stripe[1] < 4 * lanes.width:
+        first = last
+    for part in range(2):
+        for t in range(last if part else 0, columns + lanes.width - 1 if part else first):
+            letters, v, e, each = _octets_of_lanes(step, rules, lanes, scratch, bits, start, t, state)
+            begun, going = _lanes_inside(lanes, scratch.score, t, columns)
+            v, e = _four_where(begun, going, v, state[1]), _four_where(begun, going, e, state[2])
+            state = letters, v, e, each[3]
+            _hand_down(lanes, scratch, stripe, t, each)
+        for t in range(first, first if part else last):
+            letters, v, e, each = _octets_of_lanes(step, rules, lanes, scratch, bits, start, t, state)
+            state = letters, v, e, each[3]
+            store(single, edge, 0, start + t, last_lane(each[3][0]))
+            store(single, edge, 1, start + t, last_lane(each[3][1]))
+    _store_rows(lanes, groups, 0, state[1])
+    _store_rows(lanes, groups, 4, state[2])
+
+
+@shared
+def _to_octets(values: Any, handed: Any, before: int, opened: int, out: Any) -> None:
+    for k in range(values.size):
+        value = int(values[k])
+        out[0, k] = value - before + opened
+        out[1, k] = int(handed[k]) - value + opened
+        before = value
+
+
+@shared
+def _from_octets(octets: Any, value: int, opened: int, values: Any, handed: Any) -> None:
+    for k in range(values.size):
+        value += int(octets[0, k]) - opened
+        values[k] = value
+        handed[k] = value + int(octets[1, k]) - opened
+
+
+@shared
+def _sweep_differences(
+    gap: Any, lanes: Any, algebra: Any, rules: Any, region: Any, edges: Any, memory: Any
+) -> None:
+    scratch, bits, _ = memory
+    groups, opened, height = scratch.groups, region.offset, 4 * lanes.width
+    groups[8, 0] = 0
+    # What the compiler knew to be 0 it would compare in two instructions.
+    step = in_lanes(gap, lanes), algebra_in_lanes(with_zero(algebra, groups[8, 0]), lanes)
+    columns = slice(region.column, region.column_end)
+    row_h, row_f = edges.row_h[columns], edges.row_f[columns]
+    across, down = scratch.above[:, lanes.width - 1 + region.column :], scratch.below
+    left, right = region.corner, int(row_h[row_h.size - 1])
+    _to_octets(row_h, row_f, left, opened, across)
+    for row in range(region.row, region.row_end, height):
+        rows = min(height, region.row_end - row)
+        column_h, column_e = edges.column_h[row : row + rows], edges.column_e[row : row + rows]
+        _to_octets(column_h, column_e, left, opened, down)
+        left = int(column_h[rows - 1])
+        for r in range(height):
+            groups[r % 4, r // 4] = down[0, min(r, rows - 1)]
+            groups[4 + r % 4, r // 4] = down[1, min(r, rows - 1)]
+        for first in range(region.column, region.column_end, region.stretch):
+            stripe = (row, rows, first, min(first + region.stretch, region.column_end))
+            here = bits[(row - region.row) // height, (first - region.column) // region.stretch]
+            prepare(rules[0], lanes, scratch.score, stripe)
+            _sweep_octets(lanes, step, rules, scratch, here, stripe)
+        for r in range(rows):
+            down[0, r] = groups[r % 4, r // 4]
+            down[1, r] = groups[4 + r % 4, r // 4]
+        _from_octets(down, right, opened, column_h, column_e)
+        right = int(column_h[rows - 1])
+    _from_octets(across, left, opened, row_h, row_f)
+
+
+@shared
+def _sweep_values(
+    gap: Any, lanes: Any, algebra: Any, rules: Any, region: Any, edges: Any, memory: Any
+) -> None:
+    scratch, bits, best = memory
     p = in_lanes(gap, lanes)
     height = 4 * lanes.width
     corner = region.corner
@@ -332,3 +438,31 @@ def sweep_region(
             _leave_stretch(lanes, edges, scratch, stripe, base)
             if rules[1]:
                 _record_best(scratch, base, stripe, best)
+
+
+_sweep_by = by_type_of({AffineGap: _sweep_values, GapDifferences: _sweep_differences})
+
+
+@shared
+def sweep_region(
+    lanes: Any,
+    gap: Any,
+    algebra: Any,
+    rules: Any,
+    region: Any,
+    edges: Any,
+    scratch: Any,
+    bits: Any,
+    best: Any,
+) -> None:
+    """Visit a region stripe by stripe (`ROWS` times `lanes` rows), each in stretches of columns.
+
+    Numbers of `gap` and `algebra` have the type of the scores: `SaturatingMaxPlus` with the least of them as
+    zero, or `MaxPlus`, whose zero is made for each stretch from ``region.floor``. With `GapDifferences`,
+    octets, no alignment ends inside, and ``region.offset`` is what opening a gap costs. `rules` are score
+    source, whether an alignment may end in any cell, and what is kept. Changed in place:
+    `edges`; `bits`, where choices are kept, unsigned (stripes, stretches, stretch + lanes - 1, ROWS, 4);
+    `best`, for ends in any cell, int64: best value, its row and its column. `scratch` is this thread's.
+    """
+    adds_scores(algebra)
+    _sweep_by(gap, lanes, algebra, rules, region, edges, (scratch, bits, best))

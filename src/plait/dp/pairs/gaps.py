@@ -82,6 +82,12 @@ class GapDifferences(NamedTuple):
         handed = subtract_saturating(right + p.over, h), subtract_saturating(down + p.over, h)
         return h, right, h - v, h - u, handed[0], handed[1]
 
+    @staticmethod
+    def choices(
+        p: GapDifferences, alg: Any, diag: Any, right: Any, s: Any, h: Any, e_next: Any, f_next: Any
+    ) -> Any:
+        return equal(h, s), equal(h, right), equal(e_next, alg.zero), equal(f_next, alg.zero)
+
 
 @by_type
 def in_lanes(p: Any, lanes: Any) -> Any:

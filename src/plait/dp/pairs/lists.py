@@ -36,6 +36,8 @@ from plait.dp.pairs.scores import (
     SkewedProfile,
     beside,
     look_up,
+    matches_of,
+    pads_of,
     part,
 )
 from plait.dp.pairs.traceback import (
@@ -535,22 +537,25 @@ def _source(task: PairList, width: int, number: Any) -> Any:
 
     Numbers of 32 bits are seldom needed: one form of scores serves all that ask for them.
     """
+    nothing, matches = np.zeros(width, np.uint8), matches_of(task) if number == np.uint8 else None
+    if matches is not None:
+        return matches[0]._replace(target=np.append(task.target, nothing))
     own, own_place = few_letters(task.query)
     other, other_place = few_letters(task.target)
     scores = task.matrix[np.ix_(own, other)]
     narrow = scores.size == 0 or (scores.min() >= -128 and scores.max() <= 127)
     # A look-up of 16-bit scores by 16-bit numbers is one instruction where there is AVX-512.
-    words = bool(host_features().get("avx512bw"))
-    if number == np.int16 and scores.size <= 32 and (narrow or words):
-        padded = np.concatenate([looked_up(task.target, other_place), np.zeros(width, np.uint8)])
+    words = number == np.int16 and bool(host_features().get("avx512bw"))
+    if number != np.int32 and scores.size <= 32 and (narrow or words):
         letter, entry = (np.uint16, np.int16) if words else (np.uint8, np.int8)
         table = np.zeros((1, 32), entry)
         table[0, : scores.size] = scores.ravel()
         first = looked_up(task.query, own_place * np.uint8(other.size))
-        return PairTable(first.astype(letter), padded.astype(letter), table)
-    if number == np.int16 and not narrow:
+        last = np.append(looked_up(task.target, other_place), nothing)
+        return PairTable(first.astype(letter), last.astype(letter), table)
+    if number != np.int32 and not narrow:
         return None
-    table = np.zeros((other.size, 32), np.int8 if number == np.int16 else np.int16)
+    table = np.zeros((other.size, 32), np.int16 if number == np.int32 else np.int8)
     table[:, : own.size] = scores.T
     wide = lanes_of(min(64, ROWS * width))
     target = looked_up(task.target, other_place).astype(np.int64)
@@ -560,15 +565,14 @@ def _source(task: PairList, width: int, number: Any) -> Any:
 def sweep_rules(source: Any, number: Any, anywhere: bool, keep: bool) -> tuple[Any, bool, Any]:
     """Rules of `sweep_region`; one kernel for scores and choices, but for profiles in 16 bits."""
     # To ask in each cell costs these a tenth of their time, and tables nothing.
-    own = number == np.int16 and isinstance(source, SkewedProfile)
+    own = number == np.uint8 or (number == np.int16 and isinstance(source, SkewedProfile))
     return source, anywhere, of_kind(ScoresOnly() if own else AsAsked(keep), keep)
 
 
 def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = None) -> PairSetup:
     """How to sweep the pairs of a list, none empty; `Unsupported` if scores could reach 2^31.
 
-    `keep` asks for choices, for the traceback; by default lanes and type are what suits this processor and is
-    exact.
+    `keep` asks for choices, for the traceback; by default lanes and type are exact and suit this processor.
     """
     rows = int(np.diff(task.query_starts).max(initial=1))
     columns = int(np.diff(task.target_starts).max(initial=1))
@@ -578,6 +582,11 @@ def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = No
     if max(lowest, min(rows, columns) * largest) >= _LARGEST:
         why = f"scores of {rows:,} by {columns:,} residues could reach 2^31; scale scores and gap costs down"
         raise Unsupported("this pair with these scores", why=why)
+    # Two registers need not wait for each other; below four stripes too many rows are not there.
+    wide = lanes_of(min(2 * host_lanes(8).width, 64)) if lanes is None else lanes
+    asked = dtype == np.uint8 or (dtype is None and rows >= 4 * ROWS * wide.width)
+    if asked and (octets := _octet_setup(task, columns, keep, wide)) is not None:
+        return octets
     for kind in (np.int16, np.int32) if dtype is None else (dtype,):
         width = host_lanes(8 * np.dtype(kind).itemsize) if lanes is None else lanes
         limits = stretch_limits(kind, width.width, largest, task.gap_open, task.gap_extend, columns)
@@ -596,6 +605,29 @@ def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = No
     return PairSetup(width, gap, algebra, rules, limits)
 
 
+def _fit_octets(task: PairList, table: NDArray[Any]) -> bool:
+    """Whether octets hold the differences of neighbouring cells, see `GapDifferences`."""
+    # A cell lies two gaps below the one on its diagonal or less, and a score and a gap above it or less.
+    opened, least, most = int(task.gap_open), int(table.min()), int(table.max())
+    return task.gap_extend <= opened and least >= -2 * opened and most + 3 * opened <= np.iinfo(np.uint8).max
+
+
+def _biased(task: PairList, source: Any) -> Any:
+    """A source of scores as `GapDifferences` has them."""
+    return source._replace(table=(source.table.astype(np.int64) + 2 * task.gap_open).astype(np.uint8))
+
+
+def _octet_setup(task: PairList, columns: int, keep: bool, lanes: Any) -> PairSetup | None:
+    """How to sweep by differences; None where octets do not hold them."""
+    source = _source(task, lanes.width, np.uint8)
+    if task.free.anywhere or source is None or not _fit_octets(task, source.table):
+        return None
+    gap = GapDifferences(np.uint8(task.gap_open - task.gap_extend))
+    limits = Region(0, 0, 0, 0, 0, min(_LONGEST_STRETCH, columns), task.gap_open, 0, 255, 0)
+    rules = sweep_rules(_biased(task, source), np.uint8, False, keep)
+    return PairSetup(lanes, gap, MaxPlus(np.uint8(0), np.uint8(0)), rules, limits)
+
+
 #: Lower than any score.
 _NO_FLOOR = -(1 << 40)
 
@@ -606,7 +638,7 @@ def shared_setup(setup: PairSetup) -> PairSetup:
     All lists take six kernels: tables of few letters, local and not, profiles of scores alone, local and not,
     profiles with choices, and 32 bits. A floor that no score reaches makes a local recurrence a global one.
     """
-    number = type(setup.gap.open)
+    number = type(setup.gap[0])
     source, _, keep = setup.rules
     traced = isinstance(source, SkewedProfile) and isinstance(keep, KeepChoices)
     if isinstance(setup.algebra, MaxPlus) or not (traced or number is np.int32):
@@ -651,10 +683,10 @@ def make_memory(setup: PairSetup, rows: int, columns: int, *, edges: bool = True
     `edges`: whether memory for edges and runs is needed.
     """
     width = setup.lanes.width
-    kind = type(setup.gap.open)
+    kind = type(setup.gap[0])
     source = setup.rules[0]
     stretch = min(setup.limits.stretch, columns)
-    few = isinstance(source, PairTable)
+    few, octets = not isinstance(source, SkewedProfile), isinstance(setup.gap, GapDifferences)
     numbers = np.int8 if few else source.table.dtype
     profile = 1 if few else source.table.shape[0]
     skewed = 1 if few else stretch + 2 * width + 4
@@ -667,8 +699,8 @@ def make_memory(setup: PairSetup, rows: int, columns: int, *, edges: bool = True
     )
     scratch = StripeScratch(
         np.zeros((17, width), kind),
-        np.zeros((2, stretch + width), kind),
-        np.zeros((2, stretch + width), kind),
+        np.zeros((2, columns + 2 * width if octets else stretch + width), kind),
+        np.zeros((2, ROWS * width if octets else stretch + width), kind),
         np.zeros((ROWS, width), np.int8),
         score,
     )
@@ -741,28 +773,10 @@ _LANES_FOR_ONE = 3
 _LONGEST_BESIDE = 1 << 13
 
 
-def _pads(source: PairTable) -> tuple[int, int] | None:
-    """Numbers of a query's and a target's residue that nothing gains by, in a table that may have none."""
-    low = np.append(source.table[0] <= 0, np.zeros(32, bool))
-    rows, columns = (np.flatnonzero(np.bincount(own)) for own in (source.query, source.target))
-    either = [[k for k in range(32) if low[k + own].all()] for own in (columns, rows)]
-    return next(((row, column) for row in either[0] for column in either[1] if low[row + column]), None)
-
-
-def _matches(task: PairList) -> tuple[Matches, tuple[int, int]] | None:
-    """Scores of letters that are equal and others, which are not above 0, if that is all; pads, as above."""
-    letters = np.arange(max(int(task.query.max()), int(task.target.max())) + 1)
-    scores, same = task.matrix[np.ix_(letters, letters)], np.eye(letters.size, dtype=bool)
-    table = np.array([[scores[~same].min(initial=0), scores[same].max()]])
-    if (scores != table[0][same.astype(np.int64)]).any():
-        return None
-    return Matches(task.query, task.target, table), (254, 255)
-
-
 def _octet_source(source: Any, task: PairList) -> tuple[Any, tuple[int, int] | None]:
     """Where octets have scores from; and what no local alignment ends in, None if nothing is so."""
-    if isinstance(source, PairTable):
-        return _matches(task) or (source, _pads(source) if task.free.local else (0, 0))
+    if not isinstance(source, SkewedProfile):
+        return matches_of(task) or (source, pads_of(source) if task.free.local else (0, 0))
     letters, size = len(source.table), int(task.query_starts[1])
     # No letter has the last number, and the row behind the others.
     pads = (31, letters) if max(letters, int(source.query.max()) + 1) < 32 else None
@@ -780,16 +794,14 @@ def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, Any, Any, bool] | No
     """Arguments of `align_beside`: lanes to `keep`; None if octets do not hold the differences."""
     (source, _, keep), task, free = batch.setup.rules, batch.pairs, batch.pairs.free
     opened, over = int(task.gap_open), int(task.gap_open - task.gap_extend)
-    if batch.beside is None or (free.anywhere and not free.local) or over < 0:
+    if batch.beside is None or (free.anywhere and not free.local):
         return None
-    # A cell lies two gaps below the one on its diagonal or less, and a score and a gap above it or less.
-    least, most = int(source.table.min()), int(source.table.max())
-    if least < -2 * opened or most + 3 * opened > np.iinfo(np.uint8).max:
-        return None
+    biased = isinstance(batch.setup.gap, GapDifferences)
     source, pads = _octet_source(source, task)
-    if pads is None:
+    if pads is None or not (biased or _fit_octets(task, batch.setup.rules[0].table)):
         return None
-    source = source._replace(table=(source.table.astype(np.int64) + 2 * opened).astype(np.uint8))
+    if not biased or isinstance(source, Matches):
+        source = _biased(task, source)
     first = [opened if own or free.local else 0 for own in (free.target_start, free.query_start)]
     further = [opened if own or free.local else over for own in (free.target_start, free.query_start)]
     borders = first[0], further[0], first[1], further[1]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from plait.lang.compile import by_type, shared
 from plait.lang.lanes import (
     OneLane,
@@ -40,6 +42,20 @@ class ScoreScratch(NamedTuple):
     counts: Any
 
 
+@shared
+def _letters_of_rows(source: Any, lanes: Any, scratch: Any, stripe: Any) -> int:
+    row, rows, _, _ = stripe
+    for k in range(lanes.width):
+        for v in range(4):
+            scratch.letters[v, k] = source.query[row + min(4 * k + v, rows - 1)]
+    return 0
+
+
+@shared
+def _next_letter(source: Any, letters: Any, at: Any) -> Any:
+    return shift_in(letters, source.target[at])
+
+
 class PairTable(NamedTuple):
     """Scores from one table of 32 entries, (1, 32): few letters, as in DNA.
 
@@ -55,17 +71,7 @@ class PairTable(NamedTuple):
     def part(source: PairTable, lanes: Any, q0: Any, q1: Any, t0: Any, t1: Any) -> Any:
         return PairTable(source.query[q0:q1], source.target[t0 : t1 + lanes.width], source.table)
 
-    @staticmethod
-    def prepare(source: PairTable, lanes: Any, scratch: Any, stripe: Any) -> Any:
-        row, rows, _, _ = stripe
-        for k in range(lanes.width):
-            for v in range(4):
-                scratch.letters[v, k] = source.query[row + min(4 * k + v, rows - 1)]
-        return 0
-
-    @staticmethod
-    def enter(source: PairTable, letters: Any, at: Any) -> Any:
-        return shift_in(letters, source.target[at])
+    prepare, enter = staticmethod(_letters_of_rows), staticmethod(_next_letter)  # type: ignore[misc]
 
     @staticmethod
     def scores(
@@ -84,14 +90,26 @@ class PairTable(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """One score of equal letters and one of all others, for pairs beside each other.
+    """One score of equal letters and one of all others, in octets.
 
-    `query` and `target` are the letters, uint8; `table` is (1, 2), the score of others first.
+    `query` and `target` are the letters, uint8, with those of a group of lanes, any, behind the last one of
+    `target`; `table` is (1, 2), the score of others first.
     """
 
     query: Any
     target: Any
     table: Any
+
+    @staticmethod
+    def part(source: Matches, lanes: Any, q0: Any, q1: Any, t0: Any, t1: Any) -> Any:
+        return Matches(source.query[q0:q1], source.target[t0 : t1 + lanes.width], source.table)
+
+    prepare, enter = staticmethod(_letters_of_rows), staticmethod(_next_letter)  # type: ignore[misc]
+
+    @staticmethod
+    def scores(source: Matches, lanes: Any, like: Any, scratch: Any, letters: Any, step: Any, v: Any) -> Any:
+        others, equals = splat(lanes, source.table[0, 0]), splat(lanes, source.table[0, 1])
+        return select(equal(load(lanes, scratch.letters, v, 0), letters), equals, others)
 
     @staticmethod
     def look_up(source: Matches, lanes: Any, scratch: Any, rows: Any, at: Any, place: Any) -> Any:
@@ -293,6 +311,24 @@ class Barred(NamedTuple):
     def scores(source: Barred, lanes: Any, like: Any, scratch: Any, letters: Any, step: Any, v: Any) -> Any:
         own = scores(source.source, lanes, like, scratch, letters, step, v)
         return own + load(lanes, source.marks, step, v * lanes.width)
+
+
+def pads_of(source: PairTable) -> tuple[int, int] | None:
+    """Numbers of a query's and a target's residue that nothing gains by, in a table that may have none."""
+    low = np.append(source.table[0] <= 0, np.zeros(32, bool))
+    rows, columns = (np.flatnonzero(np.bincount(own)) for own in (source.query, source.target))
+    either = [[k for k in range(32) if low[k + own].all()] for own in (columns, rows)]
+    return next(((row, column) for row in either[0] for column in either[1] if low[row + column]), None)
+
+
+def matches_of(task: Any) -> tuple[Matches, tuple[int, int]] | None:
+    """Scores of letters that are equal and others, which are not above 0, if that is all; pads, as above."""
+    letters = np.arange(max(int(task.query.max(initial=0)), int(task.target.max(initial=0))) + 1)
+    scores, same = task.matrix[np.ix_(letters, letters)], np.eye(letters.size, dtype=bool)
+    table = np.array([[scores[~same].min(initial=0), scores[same].max()]])
+    if (scores != table[0][same.astype(np.int64)]).any():
+        return None
+    return Matches(task.query, task.target, table), (254, 255)
 
 
 @by_type
