@@ -38,7 +38,7 @@ def pair_list(rng: Numbers, sizes: list[int], letters: int, matrix: np.ndarray) 
         starts[1],
         matrix,
         *costs,
-        FreeEnds(*rng.integers(0, 2, 4).tolist(), 0, 0),
+        FreeEnds(*(rng.random(4) < 0.5).tolist(), False, False),
     )
 
 
@@ -90,15 +90,15 @@ def test_the_definition_finds_them_too(kind: type, letters: int) -> None:
 
 def test_what_octets_cannot_hold_is_swept_in_wider_numbers() -> None:
     rng = np.random.default_rng(1)
-    many, few = pair_list(rng, [2000], 4, matrix_of(rng, 4, Matches)), FreeEnds(0, 0, 0, 0, 0, 0)
+    many, few = pair_list(rng, [2000], 4, matrix_of(rng, 4, Matches)), FreeEnds(*[False] * 6)
     many = many._replace(gap_open=10, gap_extend=2, free=few)
     assert make_setup(many, keep=True).gap._fields == ("over",)
     for other in (
         many._replace(gap_open=85),
         many._replace(gap_open=2, gap_extend=3),
         many._replace(matrix=many.matrix - 30),
-        many._replace(free=few._replace(local=1, anywhere=1)),
-        many._replace(free=few._replace(anywhere=1)),
+        many._replace(free=few._replace(local=True, anywhere=True)),
+        many._replace(free=few._replace(anywhere=True)),
     ):
         setup = make_setup(other, keep=True)
         assert setup.gap._fields == ("open", "prolong")
