@@ -312,3 +312,11 @@ def test_too_little_memory(
     monkeypatch.setattr("plait.folding.folds.free_bytes", lambda: 1000)
     assert main(["fold", str(fasta), "--threads", "1"]) == 2
     assert "bytes of memory, 1,000 are free" in capsys.readouterr().err
+    monkeypatch.undo()
+    fasta.write_text(">short\nGGGAAACCC\n")
+    assert main(["fold", str(fasta), "--samples", str(10**12), "--threads", "1"]) == 2
+    told = capsys.readouterr()
+    assert "long.fa: 1,000,000,000,000 samples of a sequence of 9 bases" in told.err.replace(
+        f"{tmp_path}/", ""
+    )
+    assert not told.out

@@ -142,6 +142,9 @@ def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(mfe(["ACGU"]).structures) == 1
     with pytest.raises(Unsupported, match=r"a sequence of 2,000 bases.*bytes of memory, 5,000,000 are free"):
         mfe(["ACGU", "A" * 2000])
+    assert len(sample(["ACGU"], samples=9000)[0]) == 9000
+    with pytest.raises(Unsupported, match=r"30,000 samples of a sequence of 4 bases"):
+        sample(["ACGU"], samples=30_000)
 
 
 def test_letters() -> None:

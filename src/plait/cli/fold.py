@@ -214,7 +214,7 @@ def fold(
     with files_of([sequences]) as (path,), RowProgress("folding", "sequences") as progress:
         inputs = known.inputs(path, shape.shape)
         workers = max(threads or thread_count(), 1)
-        count, note = survey(inputs, settings, ensemble=request.ensemble, threads=workers)
+        count, note = survey(inputs, settings, ensemble=request.ensemble, samples=samples, threads=workers)
         if note:
             say(note)
         done = fold_file(

@@ -43,6 +43,8 @@ _SCALE_STEP: Final = 0.02
 _LEAST_TABLE: Final = 128
 #: Bytes that are there in any case.
 _LITTLE: Final = 1 << 22
+#: Bytes for a base of a structure that is drawn: numbers for its steps, and signs.
+_DRAWN: Final = 50
 
 
 @dataclass(frozen=True)
@@ -265,7 +267,7 @@ def partition(
     samples, seed = whole("samples", samples), whole("seed", seed)
 
     def run(some: Sequence[str], first: int, target: Target) -> list[Ensemble]:
-        molecules = molecules_of(some, asked, restraints, ensemble=True, first=first)
+        molecules = molecules_of(some, asked, restraints, ensemble=True, first=first, samples=samples)
         wanted = EnsembleRequest(probabilities, samples, seed, first)
         return sum_molecules(molecules, _folded(molecules, asked, target), asked, wanted, target)
 
@@ -435,11 +437,15 @@ def codes_checked(sequence: str | bytes, number: int | str) -> NDArray[np.int8]:
     return codes
 
 
-def check_memory(what: str, longest: Sequence[int], *, ensemble: bool) -> int:
-    """Bytes that sequences of so many bases need at a time; Unsupported if there are fewer."""
-    need = sum(launches.bytes_needed(bases, ensemble=ensemble) for bases in longest)
+def check_memory(where: str, longest: Sequence[int], ensemble: bool, samples: int, bases: int) -> int:
+    """Bytes that sequences of so many bases need at a time; Unsupported if there are fewer.
+
+    Of so many `bases` at a time `samples` are drawn.
+    """
+    need = _DRAWN * samples * bases + sum(launches.bytes_needed(n, ensemble=ensemble) for n in longest)
     # To ask what is free takes as long as a short sequence.
     if need > _LITTLE and need > (free := free_bytes()):
+        what = f"{where}{samples:,} samples of a sequence" if samples else f"{where}a sequence"
         why = f"{len(longest)} at a time need {need:,} bytes of memory, {free:,} are free"
         raise Unsupported(f"{what} of {max(longest):,} bases", why=why)
     return need
@@ -456,6 +462,7 @@ def molecules_of(
     restraints: Sequence[Restraints | None] | None,
     ensemble: bool = False,
     first: int = 0,
+    samples: int = 0,
 ) -> list[Molecule]:
     """Sequences with what is known of them; InvalidInput tells what is wrong where, from `first` + 1 on."""
     if isinstance(sequences, str):
@@ -473,8 +480,8 @@ def molecules_of(
             raise InvalidInput(
                 f"{wrong.what} of sequence {number}", found=wrong.found, expected=wrong.expected
             ) from None
-    longest = max((one.codes.size for one in found), default=0)
-    check_memory("a sequence", [longest], ensemble=ensemble or settings.enforce)
+    sizes = [one.codes.size for one in found]
+    check_memory("", [max(sizes, default=0)], ensemble or settings.enforce, samples, sum(sizes))
     return found
 
 

@@ -244,23 +244,26 @@ def _with_constraints(records: Records, path: _Path) -> Records:
     return records._replace(sequences=sequences, constraints=given)
 
 
-def survey(inputs: Inputs, settings: FoldSettings, *, ensemble: bool, threads: int) -> tuple[int, str | None]:
+def survey(
+    inputs: Inputs, settings: FoldSettings, ensemble: bool, samples: int, threads: int
+) -> tuple[int, str | None]:
     """Look through all that is to be folded, so that nothing is written if something is wrong with it.
 
     How many sequences there are, and what is said before a run that needs much memory. FormatError says what
     is wrong where; Unsupported if there is too little memory.
     """
     longest: list[int] = []
-    count = 0
+    count = bases = 0
     names: set[str | None] = set()
     for records in inputs.records():
         sizes = [inputs.molecule(records, k, settings).codes.size for k in range(len(records.sequences))]
-        count += len(sizes)
+        count, bases = count + len(sizes), bases + sum(sizes)
         longest = heapq.nlargest(threads, [*longest, *sizes])
         if inputs.shape is not None:
             names.update(records.name(k) for k in range(len(sizes)))
     inputs.check_names(names, count)
-    need = check_memory(f"{inputs.path}: a sequence", longest, ensemble=ensemble or settings.enforce)
+    bases = min(bases, sum(max(_BLOCK_BASES, size) for size in longest))
+    need = check_memory(f"{inputs.path}: ", longest, ensemble or settings.enforce, samples, bases)
     told = f"up to {max(longest, default=0):,} bases: needs {need / 2**20:,.0f} MiB of memory"
     return count, told if need >= _MUCH else None
 
