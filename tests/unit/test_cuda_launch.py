@@ -6,6 +6,7 @@ import ctypes
 import importlib.util
 import struct
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -43,15 +44,39 @@ class Held:
 
 
 class Driver:
-    """Keeps the last launch."""
+    """Keeps the last launch, and what was loaded and asked for."""
 
     def __init__(self, status: int = 0) -> None:
         self.status = status
         self.shape: tuple[int, ...] = ()
         self.handles: tuple[Any, ...] = ()
         self.words = b""
+        self.done = list[Any]()
 
-    def cuLaunchKernel(self, handle: Any, *rest: Any) -> int:  # noqa: N802  # the driver's name
+    def cuModuleLoadData(self, module: Any, code: bytes) -> int:  # noqa: N802  # the driver's names
+        """Each has a number of its own."""
+        self.done.append(("loaded", code))
+        module._obj.value = 76 + len(self.done)
+        return 0
+
+    def cuModuleGetFunction(self, function: Any, module: Any, name: bytes) -> int:  # noqa: N802
+        """That of the module."""
+        assert name == b"entry"
+        function._obj.value = module.value
+        return 0
+
+    def cuFuncSetAttribute(self, function: Any, attribute: int, value: int) -> int:  # noqa: N802
+        """Dynamic shared memory."""
+        assert attribute == 8
+        self.done.append(("asked", function.value, value))
+        return self.status
+
+    def cuGetErrorName(self, status: int, name: Any) -> int:  # noqa: N802
+        """As the driver calls it."""
+        name._obj.value = {701: b"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", 1: b"CUDA_ERROR_INVALID_VALUE"}[status]
+        return 0
+
+    def cuLaunchKernel(self, handle: Any, *rest: Any) -> int:  # noqa: N802
         """Read the arguments where they are said to be."""
         shape, (stream, parameters, extra) = rest[:7], rest[7:]
         self.shape = tuple(one.value for one in shape)
@@ -67,9 +92,8 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Driver]]
     def make(values: tuple[Any, ...], status: int = 0) -> tuple[Any, Driver]:
         driver = Driver(status)
         monkeypatch.setattr(cuda, "load_driver", lambda: driver)
-        code = SimpleNamespace(get_cufunc=lambda: SimpleNamespace(handle=77))
-        kernel = SimpleNamespace(argument_types=tuple(map(typeof, values)), _codelibrary=code)
-        return cuda._Loaded(kernel, 0), driver
+        layout = "".join(map(cuda.format_of, map(typeof, values)))
+        return cuda._Loaded(cuda._Code(b"entry", layout.encode(), b"code")), driver
 
     return make
 
@@ -102,47 +126,62 @@ def test_what_the_driver_refuses(loaded: Callable[..., tuple[Any, Driver]]) -> N
     assert isinstance(translate(told.value, "cuda:0"), DeviceFailure)
 
 
-def test_arrays_of_the_host_are_left_to_the_compiler() -> None:
-    array = np.zeros(2)
-    assert cuda._on_host((1, Pair(2, array)))
-    assert not cuda._on_host((1, Pair(2, Held(array, 1))))
+@pytest.fixture
+def devices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[list[int], Driver]:
+    """Two devices of one generation, the first one current, and their driver; nothing is kept so far."""
+    current, driver = [0], Driver()
 
+    def device() -> Any:
+        return SimpleNamespace(id=current[0], compute_capability=(9, 0))
 
-def test_other_devices_take_what_the_first_has_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once each, and again for more shared memory."""
-    current, done = [0], list[Any]()
-
-    class Dispatcher:
-        def __init__(self) -> None:
-            code = SimpleNamespace(get_cufunc=self.load)
-            made = SimpleNamespace(argument_types=(typeof(1),), _codelibrary=code)
-            self.overloads = {(typeof(1),): made}
-            self.typeof_pyval = typeof
-
-        def load(self) -> Any:
-            done.append(("loaded", current[0]))
-            return SimpleNamespace(handle=current[0], device=SimpleNamespace(id=current[0]))
-
-        def __getitem__(self, shape: Any) -> Callable[..., None]:
-            return lambda *arguments: done.append(("compiled", *shape, *arguments))
-
-    kernel = cuda.CudaKernel(lambda number: None, None, {})
-    driver, dispatcher = Driver(), Dispatcher()
     monkeypatch.setattr(cuda, "load_driver", lambda: driver)
     monkeypatch.setattr(cuda, "SIMULATED", False)
-    device = SimpleNamespace(get_current_device=lambda: SimpleNamespace(id=current[0]))
-    monkeypatch.setattr(cuda, "cuda", device)
-    monkeypatch.setattr(kernel, "_dispatcher", lambda arguments: dispatcher)
-    monkeypatch.setattr(kernel, "_ask_for_shared", lambda made, shared: done.append(("asked", shared)))
-    kernel.launch(2, 32, 7)
-    assert done == [("compiled", 2, 32, 0, 0, 7)]
-    done.clear()
-    for number in (1, 0, 1, 0):
+    monkeypatch.setattr(cuda, "cuda", SimpleNamespace(get_current_device=device))
+    monkeypatch.setattr(cuda, "stem_of", lambda name, sources, *facts: f"{tmp_path}/{'-'.join(facts)}"[:200])
+    return current, driver
+
+
+def compiled(monkeypatch: pytest.MonkeyPatch) -> tuple[cuda.CudaKernel, list[Any]]:
+    """A kernel of one number, and what it was compiled for."""
+    kernel, done = cuda.CudaKernel(lambda number: None, None, {}), list[Any]()
+
+    def compile_it(arguments: tuple[Any, ...]) -> Any:
+        done.append(arguments)
+        return cuda._Code(b"entry", b"q", b"co\nde")
+
+    monkeypatch.setattr(kernel, "_compiled", compile_it)
+    return kernel, done
+
+
+def test_other_devices_take_what_the_first_has_compiled(
+    monkeypatch: pytest.MonkeyPatch, devices: tuple[list[int], Driver]
+) -> None:
+    """Once each, and again for more shared memory."""
+    (current, driver), (kernel, done) = devices, compiled(monkeypatch)
+    for number in (0, 1, 0, 1):
         current[0] = number
         kernel.launch(3, 64, 9)
-        assert driver.handles[0] == (number or None) and struct.unpack("q", driver.words) == (9,)
-    assert done == [("loaded", 1), ("loaded", 0)]
-    done.clear()
+        assert driver.handles[0] == 77 + number and struct.unpack("q", driver.words) == (9,)
+    assert done == [(9,)] and driver.done == [("loaded", b"co\nde")] * 2
+    driver.done.clear()
     for _ in range(2):
         kernel.launch(3, 64, 9, shared=60 << 10)
-    assert done == [("asked", 60 << 10), ("loaded", 0)] and driver.shape[-1] == 60 << 10
+    assert driver.done == [("asked", 78, 60 << 10)] and driver.shape[-1] == 60 << 10
+    driver.status = 1
+    with pytest.raises(DeviceFailure, match=r"cannot have 61441 bytes .* CUDA_ERROR_INVALID_VALUE"):
+        kernel.launch(3, 64, 9, shared=61441)
+
+
+def test_what_is_kept_is_not_compiled_again(
+    monkeypatch: pytest.MonkeyPatch, devices: tuple[list[int], Driver]
+) -> None:
+    """In another process, which has other objects."""
+    driver = devices[1]
+    first, done = compiled(monkeypatch)
+    first.prepare(7)
+    assert done == [(7,)] and not driver.done
+    again, anew = compiled(monkeypatch)
+    again.launch(1, 32, 8)
+    assert not anew and driver.done == [("loaded", b"co\nde")]
+    again.launch(1, 32, np.int32(8))
+    assert len(anew) == 1

@@ -9,13 +9,14 @@ device on which they are launched.
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import struct
 import threading
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -24,15 +25,12 @@ from numba import cuda as cuda
 from plait.devices.driver import load_driver
 from plait.errors import DeviceFailure
 from plait.lang import lanes, warps
-from plait.lang.closure import classes_of
-from plait.lang.compile import closure, in_compiled_cache, prepare, specialise, stem_of
+from plait.lang.compile import closure, prepare, specialise, stem_of
 from plait.lang.compiling import compiling
+from plait.lang.native import read, write
 
 #: Whether kernels run in the CUDA simulator, as plain Python.
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "").strip() not in ("", "0")
-
-# Small batches have small grids; nobody who counts them can do anything about it.
-numba.config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
 
 #: Every kernel by its name, for the tests that compile all of them.
 KERNELS: dict[str, CudaKernel] = {}
@@ -44,24 +42,50 @@ _SHARED_UNASKED = 48 << 10
 Examples = Callable[[], list[tuple[Any, ...]]]
 
 
-#: One first launch at a time; on each device, one kernel is loaded at a time.
+#: One kernel is looked up, or compiled, at a time; on each device, one is loaded at a time.
 _LAUNCHING = threading.RLock()
 _LOADING: dict[int, threading.Lock] = {}
+#: Of cuda.h: CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.
+_MOST_SHARED = 8
+
+
+def _call(name: str, *arguments: Any) -> None:
+    """Call a function of the driver; what goes wrong is told as numba-cuda tells it."""
+    status = getattr(load_driver(), name)(*arguments)
+    if status:
+        told = ctypes.c_char_p()
+        load_driver().cuGetErrorName(status, ctypes.byref(told))
+        raise RuntimeError(f"{name}: {(told.value or b'CUDA_ERROR_UNKNOWN').decode()}")
+
+
+class _Code(NamedTuple):
+    """Machine code of a kernel, with its name there, and what `format_of` says of its arguments."""
+
+    entry: bytes
+    layout: bytes
+    cubin: bytes
 
 
 class _Loaded:
     """A kernel in the memory of a device, for arguments of some types, which one call of the driver starts.
 
-    numba-cuda's own launch takes ten times as long, most of it in the interpreter, where threads of several
-    devices wait for each other. `shared` is the bytes of dynamic shared memory that a block may have.
+    numba-cuda takes ten times as long to launch one, most of it in the interpreter, where threads of several
+    devices wait for each other, and to load one, half a second of imports. `shared` is the bytes of dynamic
+    shared memory that a block may have.
     """
 
-    def __init__(self, kernel: Any, shared: int) -> None:
+    def __init__(self, code: _Code) -> None:
+        self.shared = _SHARED_UNASKED
+        # What is loaded stays there until the process ends.
+        module, self._function = ctypes.c_void_p(), ctypes.c_void_p()
+        _call("cuModuleLoadData", ctypes.byref(module), code.cubin)
+        _call("cuModuleGetFunction", ctypes.byref(self._function), module, code.entry)
+        self._layout = struct.Struct(b"@" + code.layout)
+
+    def allow(self, shared: int) -> None:
+        """Let a block have so much shared memory."""
+        _call("cuFuncSetAttribute", self._function, _MOST_SHARED, shared)
         self.shared = shared
-        # The code stays where it is as long as this is there.
-        self._function = kernel._codelibrary.get_cufunc()
-        self._handle = int(self._function.handle)
-        self._layout = struct.Struct("@" + "".join(map(format_of, kernel.argument_types)))
 
     def launch(self, blocks: Any, threads: Any, arguments: tuple[Any, ...], stream: Any, shared: int) -> None:
         """Start it on the device, which is the current one."""
@@ -73,15 +97,8 @@ class _Loaded:
         told = 1, ctypes.addressof(packed), 2, ctypes.addressof(size), 0
         number = int(stream.handle or 0) if stream else 0
         shape = (*_three(blocks), *_three(threads), shared)
-        status = load_driver().cuLaunchKernel(
-            ctypes.c_void_p(self._handle),
-            *map(ctypes.c_uint, shape),
-            *(ctypes.c_void_p(number), None, (ctypes.c_void_p * 5)(*told)),
-        )
-        if status:
-            from cuda.bindings import driver
-
-            raise RuntimeError(f"cuLaunchKernel: {driver.CUresult(status).name}")
+        rest = ctypes.c_void_p(number), None, (ctypes.c_void_p * 5)(*told)
+        _call("cuLaunchKernel", self._function, *map(ctypes.c_uint, shape), *rest)
 
 
 def _three(shape: Any) -> tuple[int, ...]:
@@ -113,13 +130,6 @@ def put(value: Any, words: list[Any]) -> None:
         words.append(value)
 
 
-def _on_host(value: Any) -> bool:
-    """Whether an argument has arrays that numba-cuda would have to bring to the device, and back."""
-    if isinstance(value, tuple):
-        return any(map(_on_host, value))
-    return isinstance(value, np.ndarray) and not hasattr(value, "device_ctypes_pointer")
-
-
 class CudaKernel:
     """A kernel, compiled by the types of its arguments when it is first launched with them, cached on disk.
 
@@ -135,46 +145,10 @@ class CudaKernel:
         self.py_func = function
         self.examples = examples
         self.options = options
-        self._lock = threading.Lock()
-        self._dispatchers: dict[Any, Any] = {}
         #: What was compiled for arguments, and what of it is loaded into devices.
-        self._made: dict[Any, Any] = {}
+        self._made: dict[Any, _Code] = {}
         self._loaded: dict[Any, _Loaded] = {}
-
-    def _dispatcher(self, arguments: tuple[Any, ...]) -> Any:
-        """numba-cuda's kernel; one for all arguments that the same sources serve."""
-        classes = tuple(classes_of(arguments))
-        with self._lock:
-            if classes not in self._dispatchers:
-                if SIMULATED:
-                    self._dispatchers[classes] = cuda.jit(self.py_func)
-                else:
-                    with in_compiled_cache(self._folder(arguments)):
-                        made = cuda.jit(cache=True, **self.options)(self.py_func)
-                    made.compile = self._announced(made)
-                    self._dispatchers[classes] = made
-        return self._dispatchers[classes]
-
-    def _announced(self, dispatcher: Any) -> Callable[[Any], Any]:
-        """What compiles, which it does not tell, and loads what is kept."""
-        compiles = dispatcher.compile
-
-        def compile_or_load(kinds: Any) -> Any:
-            if dispatcher._cache.load_overload(kinds, dispatcher.targetctx) is not None:
-                return compiles(kinds)
-            with compiling(self.name):
-                return compiles(kinds)
-
-        return compile_or_load
-
-    def _folder(self, arguments: tuple[Any, ...]) -> Path:
-        """Where numba-cuda keeps the kernel for these arguments, and for others of the same classes."""
-        sources = closure(self.py_func, arguments, "cuda")
-        # What this module says of operations may be said of any kernel.
-        sources.add([Path(__file__)])
-        folder = Path(stem_of(self.name, sources, metadata.version("numba-cuda"), repr(self.options)))
-        folder.mkdir(mode=0o700, exist_ok=True)
-        return folder
+        self._compilers: list[Any] = []
 
     def launch(self, blocks: Any, threads: Any, *arguments: Any, stream: Any = 0, shared: int = 0) -> None:
         """Start the kernel on the current device; it runs on its own until its stream is waited for.
@@ -182,60 +156,63 @@ class CudaKernel:
         `blocks` and `threads` (in each) are ints or tuples; arguments are device arrays and numbers; `shared`
         is bytes of dynamic shared memory per block.
         """
-        place = None if SIMULATED else (cuda.get_current_device().id, _kinds(arguments))
-        loaded = self._loaded.get(place)
-        if loaded is not None and shared <= loaded.shared:
-            loaded.launch(blocks, threads, arguments, stream, shared)
-            return
-        made = self._made.get(place[1]) if place else None
-        if made is None or place is None:
-            # numba-cuda compiles a kernel, and loads it into a device, twice at once where two threads meet;
-            # the simulator has one configuration of a kernel for all of them.
+        if SIMULATED:
+            # It has one kernel at a time for all threads.
             with _LAUNCHING:
-                made = self._made.get(place[1]) if place else None
-                if made is None or place is None:
-                    self._launch_first(blocks, threads, arguments, stream, shared, place)
-                    return
-        with _LOADING.setdefault(place[0], threading.Lock()):
-            loaded = self._loaded.get(place)
-            if loaded is None or shared > loaded.shared:
-                if shared > _SHARED_UNASKED:
-                    self._ask_for_shared(made, shared)
-                loaded = self._loaded[place] = _Loaded(made, max(shared, _SHARED_UNASKED))
+                cuda.jit(self.py_func)[blocks, threads, stream, shared](*arguments)
+            return
+        place = cuda.get_current_device().id, _kinds(arguments)
+        loaded = self._loaded.get(place)
+        if loaded is None or shared > loaded.shared:
+            code = self._code(arguments)
+            with _LOADING.setdefault(place[0], threading.Lock()):
+                loaded = self._loaded.get(place) or _Loaded(code)
+                if shared > loaded.shared:
+                    self._ask_for_shared(loaded, shared, place[0])
+                self._loaded[place] = loaded
         loaded.launch(blocks, threads, arguments, stream, shared)
 
     def prepare(self, *arguments: Any) -> None:
-        """Compile and load it for such arguments on the current device, if it is not, while others run."""
+        """Compile it for such arguments, if it is not, while others run."""
+        if not SIMULATED:
+            self._code(arguments)
+
+    def _code(self, arguments: tuple[Any, ...]) -> _Code:
+        """The kernel for these arguments and the current device, from where it is kept, or compiled."""
+        place = cuda.get_current_device().compute_capability, _kinds(arguments)
         with _LAUNCHING:
-            if not SIMULATED and _kinds(arguments) not in self._made:
-                self._made[_kinds(arguments)] = self._dispatcher(arguments)._compile_for_args(*arguments)
+            if place not in self._made:
+                sources = closure(self.py_func, arguments, "cuda")
+                # What this module says of operations may be said of any kernel.
+                sources.add([Path(__file__)])
+                made_by = map(metadata.version, ("numba-cuda", "cuda-bindings"))
+                file = Path(stem_of(self.name, sources, *made_by, repr((self.options, place))) + ".cubin")
+                kept = read(file)
+                if kept is None:
+                    write(file, kept := b"\n".join(self._compiled(arguments)))
+                self._made[place] = _Code(*kept.split(b"\n", 2))
+            return self._made[place]
 
-    def _launch_first(
-        self, blocks: Any, threads: Any, arguments: tuple[Any, ...], stream: Any, shared: int, place: Any
-    ) -> None:
-        """Compile the kernel, or load it from where it is kept, and have numba-cuda start it."""
-        dispatcher = self._dispatcher(arguments)
-        configured = dispatcher[blocks, threads, stream, shared]
-        if shared > _SHARED_UNASKED and not SIMULATED:
-            self._ask_for_shared(dispatcher._compile_for_args(*arguments), shared)
-        configured(*arguments)
-        if place is not None and not _on_host(arguments):
-            kinds = tuple(map(dispatcher.typeof_pyval, arguments))
-            self._made[place[1]] = dispatcher.overloads[kinds]
+    def _compiled(self, arguments: tuple[Any, ...]) -> _Code:
+        with compiling(self.name):
+            _teach()
+            made = cuda.jit(**self.options)(self.py_func)._compile_for_args(*arguments)
+            # numba-cuda has loaded it, too; to unload it would wait for all that runs.
+            self._compilers.append(made)
+            cubin = made._codelibrary.get_cubin().code
+        layout = "".join(map(format_of, made.argument_types))
+        return _Code(made.entry_name.encode(), layout.encode(), cubin)
 
-    def _ask_for_shared(self, kernel: Any, shared: int) -> None:
+    def _ask_for_shared(self, loaded: _Loaded, shared: int, device: int) -> None:
         """Let the kernel have more shared memory than every kernel may."""
-        from cuda.bindings import driver
-
-        function = kernel._codelibrary.get_cufunc()
-        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        (status,) = driver.cuKernelSetAttribute(attribute, shared, function.handle, function.device.id)
-        if status != driver.CUresult.CUDA_SUCCESS:
+        try:
+            loaded.allow(shared)
+        except RuntimeError as error:
             raise DeviceFailure(
-                f"cuda:{function.device.id}",
-                reason=f"a block of {self.name} cannot have {shared} bytes of shared memory ({status.name})",
+                f"cuda:{device}",
+                reason=f"a block of {self.name} cannot have {shared} bytes of shared memory ({error})",
                 fix="use device='cpu', and please report it: it is an error of plait",
-            )
+            ) from error
 
 
 def _kinds(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -274,34 +251,13 @@ def cuda_kernel(
     return decorate
 
 
+@functools.cache
 def _teach() -> None:
-    """Teach numba-cuda the operations of the lanes, those of a warp among them, and load what it needs."""
-    if SIMULATED:
-        return
-    from numba.cuda.core import config
-
-    # A few targets, or one long pair, cannot fill a device; a warning of every such launch helps nobody.
-    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+    """Have numba-cuda load what it compiles with, which takes longer than to load what is kept."""
     prepare()
-    _keep_libraries()
-    # With the first kernel numba-cuda would load these modules, in half a second; now a device may start
-    # meanwhile.
     from numba.cuda.descriptor import cuda_target
 
     cuda_target.typing_context.refresh()
-    for operation, made in _OPERATIONS.items():
-        specialise(operation, made, target="cuda")
-
-
-def _keep_libraries() -> None:
-    """Leave loaded code where it is when the process ends.
-
-    Devices of one generation share what the driver has loaded, but numba-cuda gives it back once for each of
-    them: the second time damages the memory of the process.
-    """
-    from numba.cuda.cudadrv import driver
-
-    driver._module_finalizer = lambda context, code: None
 
 
 # Numbers of 32 and 64 bits do not come near their limits on a GPU: the host chooses the width from a bound of
@@ -409,4 +365,6 @@ _OPERATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     warps.shuffle_xor: lambda value, mask: _shuffle_xor,
 }
 
-_teach()
+if not SIMULATED:
+    for operation, made in _OPERATIONS.items():
+        specialise(operation, made, target="cuda")

@@ -501,20 +501,6 @@ def _reloaded(file: Path, dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
     return True
 
 
-@contextlib.contextmanager
-def in_compiled_cache(folder: Path) -> Iterator[None]:
-    """Let what numba-cuda makes meanwhile keep its machine code in a folder."""
-    import numba
-
-    with _Compiler.lock:
-        before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(folder)
-        try:
-            yield
-        finally:
-            numba.config.CACHE_DIR = before
-
-
 def kernel(function: F) -> F:
     """Compile a CPU entry point: no GIL, cached on disk under a digest of its sources."""
     return function if _interpreted() else cast(F, _Kernel(function, twice=False))
