@@ -382,6 +382,7 @@ def main() -> None:
     ]
     if len(devices) > 1:
         works.append(("devices", lambda: several_devices(given)))
+    if len(devices) > 1 or given.only == "commands":
         works.append(("commands", lambda: commands(bench, more)))
     if given.only == "called":
         works.append(("called", lambda: called(bench, more)))

@@ -5,6 +5,8 @@ followed from the kernel on: functions and what replaces them in compiled code, 
 all that they define, tables of those, and constants by their values, wherever they come from. Of everything
 that is reached, the whole file counts. A package whose operations are compiled as one of its modules says
 (`plait.lang.compile.implemented_in`) counts with all its files.
+
+A module of its own: what is followed is decided, and tested, without the compiler.
 """
 
 from __future__ import annotations
