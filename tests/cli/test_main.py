@@ -117,6 +117,25 @@ def test_garbage_is_looked_for_seldom_from_before_libraries_are_loaded() -> None
     assert found.stdout == f"{__version__}\nFalse True 0\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        ("search q.fa d.fa --device cuda:1", ["cuda:1"]),
+        ("vdj count t.tsv --device=cuda", ["cuda"]),
+        ("search cuda.fa d.fa --device cpu", []),
+        ("vdj count t.tsv --device cuda --executor dask", []),
+    ],
+)
+def test_devices_that_are_named_start_before_libraries_are_loaded(words: str, asked: list[str]) -> None:
+    program = "import atexit, sys, threading, plait.cli, plait.devices.target as target; seen = []\n"
+    program += "target.resolve = lambda name, *_: seen.append(name); loaded = 'cyclopts' in sys.modules\n"
+    program += "sys.modules['plait.cli.entry'] = plait.cli; plait.cli.main = lambda: 0\n"
+    program += "wait = lambda: [own.join() for own in threading.enumerate()[1:]]\n"
+    program += "atexit.register(lambda: (wait(), print(seen, loaded))); plait.cli.command()"
+    found = subprocess.run([sys.executable, "-c", program, *words.split()], capture_output=True, text=True)
+    assert found.stdout == f"{asked} False\n"
+
+
 def test_version(plait: Any) -> None:
     assert plait("--version") == (0, f"{__version__}\n", "")
 

@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 from contextlib import suppress
+from threading import Thread
 from typing import TYPE_CHECKING, NoReturn
 
 from plait._exports import on_first_use
@@ -18,6 +19,23 @@ __all__ = ["command", "main"]
 __getattr__, __dir__ = on_first_use(__name__, __file__)
 
 
+def _begin(device: str) -> None:
+    """Have GPUs start that are named, while everything else is loaded; what is wrong is told later."""
+    with suppress(Exception):
+        from plait.devices.target import resolve
+
+        resolve(device)
+
+
+def _load(device: str) -> None:
+    """Load what launches kernels meanwhile, where there is a driver."""
+    with suppress(Exception):
+        from plait.devices.driver import load_driver
+
+        if load_driver() is not None:
+            import plait.devices.cuda_devices  # noqa: F401
+
+
 def command() -> NoReturn:
     """Run the command line of this process, and end it.
 
@@ -27,6 +45,11 @@ def command() -> NoReturn:
     """
     # Each search for cycles looks at all that modules have, and other threads wait for it.
     gc.set_threshold(gc.get_threshold()[0] and 50_000)
+    for device in (word.removeprefix("--device=") for word in sys.argv[1:]):
+        # Where others do the work, this process needs none.
+        if device.partition(":")[0] == "cuda" and "--executor" not in " ".join(sys.argv):
+            for begin in (_begin, _load):
+                Thread(target=begin, args=(device,)).start()
     from plait.cli.entry import main
 
     # There is none where the shell has closed it: results that go there fail, as they would with a full disk.

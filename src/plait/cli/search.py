@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
@@ -26,7 +23,7 @@ from plait.cli.options import (
     options_of,
     say,
 )
-from plait.errors import InvalidInput, PlaitError
+from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural
 
@@ -91,9 +88,6 @@ def search(
     """
     if not database:
         raise InvalidInput("database", found="none", expected="a packed database, or FASTA files")
-    if settings.device.startswith("cuda"):
-        for begin in (partial(_begin, settings.device), _load):
-            Thread(target=begin).start()
     from plait.align.hits import search_files
 
     start = work_time()
@@ -110,25 +104,6 @@ def search(
     for note in done.notes:
         say(note)
     say(_summary(done, work_time() - start))
-
-
-def _begin(device: str) -> None:
-    """Have a device start while everything else is loaded; what is wrong with it is told later."""
-    from plait.devices.target import resolve
-
-    with suppress(PlaitError):
-        resolve(device)
-
-
-def _load() -> None:
-    """Load what launches kernels meanwhile."""
-    from plait.devices.driver import load_driver
-
-    with suppress(Exception):
-        if load_driver() is not None:
-            from plait.dp.pairs.launches import BEST_TARGETS
-
-            BEST_TARGETS.on_cuda()
 
 
 def _summary(done: SearchSummary, seconds: float) -> str:
