@@ -128,7 +128,7 @@ def test_garbage_is_looked_for_seldom_from_before_libraries_are_loaded() -> None
 )
 def test_devices_that_are_named_start_before_libraries_are_loaded(words: str, asked: list[str]) -> None:
     program = "import atexit, sys, threading, plait.cli, plait.devices.target as target; seen = []\n"
-    program += "target.resolve = lambda name, *_: seen.append(name); loaded = 'cyclopts' in sys.modules\n"
+    program += "target.devices_of = lambda name, *_: seen.append(name); loaded = 'cyclopts' in sys.modules\n"
     program += "sys.modules['plait.cli.entry'] = plait.cli; plait.cli.main = lambda: 0\n"
     program += "wait = lambda: [own.join() for own in threading.enumerate()[1:]]\n"
     program += "atexit.register(lambda: (wait(), print(seen, loaded))); plait.cli.command()"

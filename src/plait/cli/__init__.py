@@ -22,9 +22,10 @@ __getattr__, __dir__ = on_first_use(__name__, __file__)
 def _begin(device: str) -> None:
     """Have GPUs start that are named, while everything else is loaded; what is wrong is told later."""
     with suppress(Exception):
-        from plait.devices.target import resolve
+        from plait.devices.driver import begin, probe
+        from plait.devices.target import devices_of
 
-        resolve(device)
+        begin(devices_of(device, probe()))
 
 
 def _load(device: str) -> None:

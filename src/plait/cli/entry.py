@@ -203,10 +203,13 @@ def _own_warnings() -> Iterator[None]:
 
 
 class _NoPandas:
-    """Keeps pyarrow from importing pandas, which takes longer than many a command; anndata alone needs it."""
+    """Keeps pyarrow from importing pandas, which takes longer than many a command; anndata alone needs it.
+
+    Nor has Numba to import what measures coverage, unless that is there already.
+    """
 
     def find_spec(self, name: str, *_: object) -> None:
-        if name == "pandas" and "anndata" not in sys.modules:
+        if name == "coverage" or (name == "pandas" and "anndata" not in sys.modules):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 

@@ -68,6 +68,8 @@ _SLOTS = 3
 _USED = 0.8
 #: Bytes of a part that are sent at a time; there is room for two.
 _PIECE = 1 << 23
+#: Bytes of an array that stays on a device when the targets are gone.
+_SMALL = 1 << 18
 #: Residues of a part at the most: enough to keep a device busy, and the host is done with it soon.
 _RESIDUES = 1 << 26
 #: Residues of the first part, and those that are worth a device of their own.
@@ -412,7 +414,9 @@ class SearchSlot(SlotArrays):
         """Give back the memory of targets that are gone."""
         if not sys.is_finalizing():
             with on_device(device):
-                self._on_device.clear()
+                # To give back, and to ask for, many small arrays takes longer than to send a part.
+                for name in [name for name, (own, _) in self._on_device.items() if own.nbytes > _SMALL]:
+                    del self._on_device[name]
                 del self._held
                 free_memory()
 
