@@ -254,9 +254,11 @@ class TestSmall:
         # Another array, though it has the same in it.
         assert found(whole._replace(packed=whole.packed.view())) == every
 
-    def test_targets_that_are_gone_leave_no_memory(self) -> None:
+    def test_targets_that_are_gone_leave_no_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from plait.dp.pairs import gpu_search as cuda_search
 
+        # But for small arrays.
+        monkeypatch.setattr(cuda_search, "_SMALL", 2048)
         cuda_search.SLOTS.release()
         case = Case(7, [5] * 70, letters=4)
         mine, other = (case.blocks._replace(packed=case.blocks.packed.copy()) for _ in range(2))
@@ -266,7 +268,7 @@ class TestSmall:
         assert slot.holds(mine) and slot._on_device
         del mine
         gc.collect()
-        assert slot.columns() is None and not slot._on_device
+        assert slot.columns() is None and {own.nbytes for own, _ in slot._on_device.values()} == {1024}
         # It is used again.
         found = cuda_search.score_batch(BlockBatch([case.query], other), CudaTarget([0]))
         assert np.array_equal(found[0].ravel()[:70], on_cpu(case.query, other).ravel()[:70])
