@@ -16,7 +16,6 @@ import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -97,22 +96,14 @@ def test_every_kernel_has_examples() -> None:
     assert names and {name for name, _ in EXAMPLES} == names
 
 
-def test_loaded_code_is_not_given_back_twice() -> None:
-    # With two devices of one generation numba-cuda would; two in a machine are not needed to see how.
-    driver: Any = importlib.import_module("numba.cuda.cudadrv.driver")
-    assert "_module_finalizer" in driver.load_module_image.__code__.co_names
-    assert driver._module_finalizer(None, None) is None
-
-
-def test_a_first_kernel_finds_loaded_what_needs_no_device() -> None:
+def test_launches_need_nothing_that_compiles() -> None:
     program = (
-        "import sys, plait.devices.cuda; from numba.cuda.descriptor import cuda_target;"
-        "found = {*sys.modules};"
-        "cuda_target.typing_context.refresh(); cuda_target.target_context.refresh();"
-        "print({*sys.modules} - found)"
+        "import sys, plait.dp.pairs.gpu_search as gpu_search; from plait.devices.cuda import load_compiler;"
+        "compiler = {'numba.cuda.np.arraymath', 'numba.cuda.fp16', 'numba.cuda.libdeviceimpl'};"
+        "before = compiler & {*sys.modules}; load_compiler(); print(before, compiler - {*sys.modules})"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert found.stdout == "set()\n"
+    assert found.stdout == "set() set()\n"
 
 
 @pytest.mark.parametrize(

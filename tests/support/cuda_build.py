@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numba
 
-from plait.devices.cuda import CudaKernel, cuda
+from plait.devices.cuda import CudaKernel, cuda, load_compiler
 
 typeof = numba.typeof
 
@@ -51,6 +51,7 @@ def ptx_of_each(
     kernel: CudaKernel, arguments: tuple[Any, ...], capabilities: Sequence[tuple[int, int]]
 ) -> list[str]:
     """The same for several capabilities; types are inferred once where the code is the same for all."""
+    load_compiler()
     kinds = tuple(map(typeof, arguments))
     # The number of registers is for the assembler.
     options = {name: value for name, value in kernel.options.items() if name != "max_registers"}

@@ -195,7 +195,7 @@ class CudaKernel:
 
     def _compiled(self, arguments: tuple[Any, ...]) -> _Code:
         with compiling(self.name):
-            _teach()
+            load_compiler()
             made = cuda.jit(**self.options)(self.py_func)._compile_for_args(*arguments)
             # numba-cuda has loaded it, too; to unload it would wait for all that runs.
             self._compilers.append(made)
@@ -252,8 +252,8 @@ def cuda_kernel(
 
 
 @functools.cache
-def _teach() -> None:
-    """Have numba-cuda load what it compiles with, which takes longer than to load what is kept."""
+def load_compiler() -> None:
+    """Have numba-cuda load what it compiles with, which takes longer than all that a launch needs."""
     prepare()
     from numba.cuda.descriptor import cuda_target
 
