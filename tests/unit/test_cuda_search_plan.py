@@ -16,6 +16,7 @@ from plait.dp.pairs.gpu_search import (
     TILE,
     SearchPlan,
     plan_search,
+    shares_in_turn,
     shares_of,
     tiles_of,
     wide_warps,
@@ -74,6 +75,30 @@ def test_devices_get_shares_of_like_sizes(lengths: list[list[int]], residues: in
         # All devices are done at about the same time, but the last share may be what is left.
         assert own[number] <= others + sizes.max()
         assert own[number] >= others - sizes.max() or number + 1 == len(shares)
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 300), min_size=4, max_size=4), min_size=1, max_size=200),
+    st.integers(300, 50_000),
+    st.integers(1, 4),
+)
+def test_small_shares_of_the_middle_are_sent_first(
+    lengths: list[list[int]], residues: int, devices: int
+) -> None:
+    blocks = np.array(lengths, np.int32)
+    plan = SearchPlan(3, 1 << 30, 64, residues)
+    with patch.multiple(gpu_search, _FIRST_RESIDUES=1000, _LEAST_RESIDUES=300):
+        shares = shares_in_turn(blocks, plan, lambda count, total: count, devices)
+    # All blocks are there, once.
+    ordered = sorted(shares)
+    assert [first for first, _ in ordered] == [0, *(last for _, last in ordered[:-1])]
+    assert ordered[-1][1] == len(blocks)
+    edges = np.append(0, np.cumsum(blocks.sum(axis=1)))
+    assert (shares == ordered) == (shares[0][0] == 0)
+    if edges[-1] > 2000 * devices:
+        first, last = shares[0]
+        assert edges[first] <= edges[-1] // 2 <= edges[last]
+        assert last == first + 1 or edges[last] - edges[first] <= 1000
 
 
 def test_a_block_that_does_not_fit() -> None:

@@ -72,8 +72,9 @@ _PIECE = 1 << 23
 _SMALL = 1 << 18
 #: Residues of a part at the most: enough to keep a device busy, and the host is done with it soon.
 _RESIDUES = 1 << 26
-#: Residues of the first part, and those that are worth a device of their own.
-_FIRST_RESIDUES = 1 << 22
+#: Residues of the first part, which a device is busy with until the next one is there, and those that are
+#: worth a device of their own.
+_FIRST_RESIDUES = 1 << 24
 _LEAST_RESIDUES = 1 << 20
 #: Bytes that a residue which is there takes, with what is found of it.
 _KEPT_BYTES = 4
@@ -109,13 +110,14 @@ def shares_of(
     plan: SearchPlan,
     needs: Callable[[int, int], int],
     devices: int = 0,
+    before: int = 0,
 ) -> list[tuple[int, int]]:
     """Shares of neighbouring blocks of targets that fit into a slot: (first block, one after the last).
 
     `lengths` is (blocks, lanes). ``needs(targets, residues)`` is what a kernel needs in bytes beyond the
     residues themselves. With `devices`, every one of them gets as many shares as the others, of like sizes,
-    the first ones small, so that it computes while the next ones are on their way. `DeviceMemoryError` if one
-    block is too large on its own.
+    the first ones small, but for `before` that were cut already, so that it computes while the next ones are
+    on their way. `DeviceMemoryError` if one block is too large on its own.
     """
     residues = np.concatenate([[0], np.cumsum(lengths.sum(axis=1, dtype=np.int64))])
     targets = np.concatenate([[0], np.cumsum((lengths > 0).sum(axis=1, dtype=np.int64))])
@@ -131,7 +133,7 @@ def shares_of(
             own = int(residues[-1] - residues[first]) // devices
             # Blocks are not cut, so shares come out a little smaller.
             own = max(own + own // 64 + 1, _LEAST_RESIDUES)
-            most = min(plan.residues, own, _FIRST_RESIDUES << len(shares) // devices)
+            most = min(plan.residues, own, _FIRST_RESIDUES << (before + len(shares)) // devices)
         last = int(np.searchsorted(residues, residues[first] + most, "right")) - 1
         last = max(last, first + 1)
         while last > first + 1 and size(first, last) > plan.bytes:
@@ -140,6 +142,25 @@ def shares_of(
             raise DeviceMemoryError(_DEVICE, needed=size(first, last), free=plan.bytes, fix=_FIX)
         shares.append((first, last))
         first = last
+    return shares
+
+
+def shares_in_turn(
+    lengths: NDArray[np.integer], plan: SearchPlan, needs: Callable[[int, int], int], devices: int
+) -> list[tuple[int, int]]:
+    """The same for so many devices, in the order in which they are best sent.
+
+    The longest targets, which come first, are too few to keep a device busy: small shares are of the middle.
+    """
+    residues = np.append(0, np.cumsum(lengths.sum(axis=1, dtype=np.int64)))
+    if residues[-1] <= 2 * devices * _FIRST_RESIDUES:
+        return shares_of(lengths, plan, needs, devices)
+    first = int(np.searchsorted(residues, residues[-1] // 2, "right")) - 1
+    shares = [(first + one, first + other) for one, other in shares_of(lengths[first:], plan, needs, devices)]
+    shares = shares[:devices]
+    for begin, end in ((0, first), (shares[-1][1], len(lengths))):
+        own = shares_of(lengths[begin:end], plan, needs, devices, len(shares))
+        shares += [(begin + one, begin + other) for one, other in own]
     return shares
 
 
@@ -420,17 +441,10 @@ class SearchSlot(SlotArrays):
                 del self._held
                 free_memory()
 
-    def scores(
-        self, forms: Sequence[QueryForms], targets: OnDevice, most: int
-    ) -> Iterator[NDArray[np.integer]]:
-        """Scores of queries with the targets; while some are computed, those before are taken over.
-
-        `targets` is what `send` has returned last; the kernel may need `most` bytes. Scores are to be copied
-        before the next ones are asked for.
-        """
-        groups = enumerate(_alike(forms, _DENSE))
-        starts = (self._start(some, targets, number % 2) for number, some in groups)
-        return one_behind(starts, lambda started: self._finish(started, targets, most))
+    def dense(self, forms: Sequence[QueryForms], targets: OnDevice) -> Iterator[_Started]:
+        """Start scores with all of the targets, of some of the queries at a time."""
+        for number, some in enumerate(_alike(forms, _DENSE)):
+            yield self._start(some, targets, number % 2)
 
     def _packed(self, forms: Sequence[QueryForms], targets: OnDevice, out: Any) -> Any:
         """Start the packed kernels."""
@@ -447,7 +461,8 @@ class SearchSlot(SlotArrays):
         self._packed(forms, targets, out)
         return _Started(forms, *self.fetch(f"packed scores {half}", out))
 
-    def _finish(self, started: _Started, targets: OnDevice, most: int) -> Iterator[NDArray[np.integer]]:
+    def scores(self, started: _Started, targets: OnDevice, most: int) -> Iterator[NDArray[np.integer]]:
+        """Those of each query, to be copied before the next are asked for; a kernel may need `most` bytes."""
         if started.done is not None:
             started.done.synchronize()
         for form, found in zip(started.forms, started.found, strict=True):
@@ -622,8 +637,9 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
     def on_slot(slot: SearchSlot, part: TargetBlocks, first: int) -> None:
         used = np.flatnonzero(part.lengths)
         if used.size:
-            targets = slot.send(part, used, plan.piece)
-            found = slot.scores([forms[k] for k in served], targets, plan.bytes)
+            start = partial(slot.dense, [forms[k] for k in served])
+            targets, begun = _begun(slot, part, used, plan.piece, start)
+            found = one_behind(begun, lambda started: slot.scores(started, targets, plan.bytes))
             # As a slice, where lanes without a target stand last: that is ten times as fast.
             place: Any = slice(used.size) if used[-1] < used.size else used
             for k, own in zip(served, found, strict=True):
@@ -635,7 +651,7 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
         progress(residues * sum(queries[k].rows.size for k in served))
 
     needs = partial(packed_bytes, m=rows, longest=longest)
-    shares = shares_of(blocks.lengths, plan, needs, len(devices))
+    shares = shares_in_turn(blocks.lengths, plan, needs, len(devices))
     over_threads(min(len(shares), plan.slots * len(devices)), shares, run)
     for k in served:
         # Local scores are 0 at the least as they are.
@@ -660,11 +676,8 @@ def best_batch(batch: BestBatch, target: CudaTarget) -> BestLanes:
     def on_slot(slot: SearchSlot, part: TargetBlocks, first: int) -> None:
         used = np.flatnonzero(part.lengths)
         if used.size:
-            # The next part is sent once there is something to do for the device.
-            with _TURNS[current_device()]:
-                targets = slot.send(part, used, plan.piece)
-                starts = slot.starts(forms, targets, held)
-                begun = chain([next(starts)], starts)
+            start = partial(slot.starts, forms, batch=held)
+            targets, begun = _begun(slot, part, used, plan.piece, start)
             best = one_behind(begun, lambda started: slot.best(started, targets, held, plan.bytes))
             numbers, which, scores = joined([_NOTHING, *best])
             found.append(BestLanes(numbers, first * LANES + used[which], scores))
@@ -676,6 +689,20 @@ def best_batch(batch: BestBatch, target: CudaTarget) -> BestLanes:
     every = joined(found)
     best = every.scores >= raised(every.queries, every.scores, np.array(least), most)[every.queries]
     return BestLanes(*(column[best] for column in every))
+
+
+def _begun(
+    slot: SearchSlot,
+    part: TargetBlocks,
+    used: NDArray[np.int64],
+    piece: int,
+    start: Callable[[OnDevice], Iterator[_Started]],
+) -> tuple[OnDevice, Iterator[_Started]]:
+    """Send targets, and begin with them; the next are sent when there is something to do for the device."""
+    with _TURNS[current_device()]:
+        targets = slot.send(part, used, piece)
+        starts = start(targets)
+        return targets, chain([next(starts)], starts)
 
 
 def _with_memory(devices: Sequence[int], run: Callable[..., None], part: TargetBlocks, first: int) -> None:
