@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
@@ -76,6 +77,8 @@ _RESIDUES = 1 << 26
 #: worth a device of their own.
 _FIRST_RESIDUES = 1 << 24
 _LEAST_RESIDUES = 1 << 20
+#: Residues of all queries from which on kernels take longer than to send the targets.
+_BUSY_ROWS = 1 << 11
 #: Bytes that a residue which is there takes, with what is found of it.
 _KEPT_BYTES = 4
 #: Bytes for each target besides its residues: start, length, number, scores.
@@ -632,13 +635,15 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
     if not served or not longest:
         return scores
     plan = SLOTS.plan(devices)
-    rows = max(queries[k].rows.size for k in served)
+    sizes = [queries[k].rows.size for k in served]
+    # With few rows devices wait for parts, which several threads send faster than one.
+    in_turn = sum(sizes) >= _BUSY_ROWS
 
     def on_slot(slot: SearchSlot, part: TargetBlocks, first: int) -> None:
         used = np.flatnonzero(part.lengths)
         if used.size:
             start = partial(slot.dense, [forms[k] for k in served])
-            targets, begun = _begun(slot, part, used, plan.piece, start)
+            targets, begun = _begun(slot, part, used, plan.piece, start, in_turn)
             found = one_behind(begun, lambda started: slot.scores(started, targets, plan.bytes))
             # As a slice, where lanes without a target stand last: that is ten times as fast.
             place: Any = slice(used.size) if used[-1] < used.size else used
@@ -648,9 +653,9 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
     def run(share: tuple[int, int]) -> None:
         _with_memory(devices, on_slot, blocks.between(*share), share[0])
         residues = int(blocks.lengths[slice(*share)].sum(dtype=np.int64))
-        progress(residues * sum(queries[k].rows.size for k in served))
+        progress(residues * sum(sizes))
 
-    needs = partial(packed_bytes, m=rows, longest=longest)
+    needs = partial(packed_bytes, m=max(sizes), longest=longest)
     shares = shares_in_turn(blocks.lengths, plan, needs, len(devices))
     over_threads(min(len(shares), plan.slots * len(devices)), shares, run)
     for k in served:
@@ -697,9 +702,10 @@ def _begun(
     used: NDArray[np.int64],
     piece: int,
     start: Callable[[OnDevice], Iterator[_Started]],
+    in_turn: bool = True,
 ) -> tuple[OnDevice, Iterator[_Started]]:
-    """Send targets, and begin with them; the next are sent when there is something to do for the device."""
-    with _TURNS[current_device()]:
+    """Send targets, and begin; `in_turn`: the next are sent when there is something to do for the device."""
+    with _TURNS[current_device()] if in_turn else contextlib.nullcontext():
         targets = slot.send(part, used, piece)
         starts = start(targets)
         return targets, chain([next(starts)], starts)
