@@ -388,8 +388,13 @@ class TestSources:
     def test_a_file_may_come_twice(self, tmp_path: Path) -> None:
         path = write(tmp_path / "p.fa", ">p\nMKVLAWRNDEQ\n")
         source = open_source([path, path], allow_duplicate_names=True)
-        shares = [chunk.share for chunk in source.chunks(make_scoring())]
-        assert shares == [0.5, 1.0] and (source.sequences, source.residues) == (2, 22)
+        chunks = list(source.chunks(make_scoring()))
+        assert [chunk.share for chunk in chunks] == [0.5, 1.0]
+        assert (source.sequences, source.residues) == (2, 22)
+        # What is not swept again, GPUs do not keep: they keep what nobody may write to.
+        assert all(chunk.parts[0].blocks.packed.flags.writeable for chunk in chunks)
+        packed = open_source(database(path)).chunks(make_scoring())
+        assert not any(chunk.parts[0].blocks.packed.flags.writeable for chunk in packed)
 
     def test_what_is_kept_is_bounded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sweeps, "_KEPT_RESIDUES", 25)

@@ -364,6 +364,8 @@ class FastaSource:
             lone = tuple(map(LoneTarget, numbers[long].tolist(), pieces, alone.lengths.tolist()))
             numbers = numbers[~long]
         database = pack_sequences(packed, path, kind=self.kind)
+        # It is swept once: a GPU keeps nothing of what may be written to, and so need not give it back.
+        database.packed.setflags(write=True)
         share = float(self._starts[file] + sequences.bytes_read) / float(self._starts[-1])
         least = self._shape.alone
         return make_chunk(database, 0, database.blocks, records=numbers, share=share, lone=lone, alone=least)
