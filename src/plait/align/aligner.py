@@ -34,23 +34,18 @@ _MOST_BYTES = 1 << 32
 _FAR = 1 << 40
 
 
-def _counts(sequences: Sequence[str | bytes]) -> NDArray[np.int64]:
-    raw = (s.encode("ascii", "replace") if isinstance(s, str) else s for s in sequences)
-    return count_letters(np.frombuffer(b"".join(raw), np.uint8))
+def _joined(sequences: Sequence[str | bytes]) -> bytes:
+    return b"".join([s.encode("ascii", "replace") if isinstance(s, str) else s for s in sequences])
 
 
 def guess_kind(queries: Sequence[str | bytes], targets: Sequence[str | bytes]) -> Kind:
     """What the sequences are: see `plait.align.letters.kind_of`."""
-    if len(queries) == len(targets) == 1 and queries[0] and targets[0]:
-        # The rules of all letters take ten times as long as an alignment of few.
-        letters = {*queries[0], *targets[0]}
-        if letters <= (_BASES if letters <= _BASES else _BASE_BYTES):
-            return "dna"
-    return common_kind({"the queries": _counts(queries), "the targets": _counts(targets)})
-
-
-_BASES: Final = frozenset("ACGTUacgtu")
-_BASE_BYTES: Final = frozenset(b"ACGTUacgtu")
+    alone = len(queries) == len(targets) == 1 and queries[0] and targets[0]
+    # The rules of all letters take ten times as long as an alignment of few.
+    if alone and not _joined([*queries, *targets]).translate(None, b"ACGTUacgtu"):
+        return "dna"
+    counts = [count_letters(np.frombuffer(_joined(own), np.uint8)) for own in (queries, targets)]
+    return common_kind(dict(zip(("the queries", "the targets"), counts, strict=True)))
 
 
 class AlignmentEnds(NamedTuple):

@@ -746,9 +746,9 @@ def _stretches(query: SearchQuery, lone: LoneTarget, times: int) -> Iterator[tup
 
 
 def _reach(query: SearchQuery, lone: LoneTarget) -> int | None:
-    """As `reach_of`; None, too, where an alignment may have to span all of the target."""
+    """As `reach_of`; None, too, where the query does not go into lanes."""
     own = query.in_lanes
-    return reach_of(own, lone.length) if own is not None and own.free.local else None
+    return None if own is None else reach_of(own, lone.length)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
