@@ -88,7 +88,7 @@ def test_dask_is_not_installed(plait: Any, table: Path, tmp_path: Path, monkeypa
 @pytest.mark.slow
 def test_local_runs_load_no_dask() -> None:
     # No other module may import them; see the import contracts.
-    modules = "plait.cli.table_options, plait.run.executor, plait.run.dask"
+    modules = "plait.cli.options, plait.run.executor, plait.run.dask"
     program = f"import sys, {modules}; print(*{{'dask', 'distributed'}} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == ""
