@@ -48,7 +48,10 @@ def test_a_scheduler_file(plait: Any, table: Path, tmp_path: Path, dask_address:
     [
         (("--workers", "2"), "workers: found '2', expected the executor dask with it"),
         (("--scheduler", "tcp://a:1"), "scheduler: found 'tcp://a:1', expected the executor dask with it"),
-        (("--executor", "dask", "--workers", "0"), "workers: found 0, expected a whole number from 1 to 4096"),
+        (
+            ("--executor", "dask", "--workers", "0"),
+            "workers: found 0, expected a whole number from 1 to 4096",
+        ),
         (
             ("--executor", "dask", "--scheduler", "tcp://a:1", "--scheduler-file", "b"),
             "scheduler: found an address and a scheduler_file, expected one or the other",
