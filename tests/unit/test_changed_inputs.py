@@ -38,7 +38,7 @@ BLOCK = 16
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plait.vdj.count_files._MOST_ROWS", BLOCK)
     monkeypatch.setattr("plait.vdj.count_files._FEWEST_ROWS", BLOCK)
-    monkeypatch.setattr("plait.formats.delimited._PIECE_BYTES", 512)
+    monkeypatch.setattr("plait.formats.rearrangements._PIECE_BYTES", 512)
 
 
 @pytest.fixture(scope="module")

@@ -12,14 +12,15 @@ from plait.cli.options import (
     DeviceOption,
     Flag,
     FurtherTable,
+    PartParameters,
     RowProgress,
+    RunParameters,
     Several,
     Signed,
     TableOutput,
     WholeNumber,
     say,
 )
-from plait.cli.table_options import PartParameters, RunParameters
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 

@@ -8,17 +8,21 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.options import DeviceOption, Flag, RowProgress, TableOutput, words_of
-from plait.cli.table_options import (
+from plait.cli.options import (
     AmbiguousOption,
     ChainOption,
+    DeviceOption,
+    Flag,
     ModelParameters,
     OverflowOption,
     PartParameters,
     PathLimits,
+    RowProgress,
     RunParameters,
     SheetSource,
+    TableOutput,
     germline_named,
+    words_of,
 )
 from plait.lang.compiling import work_time
 

@@ -7,8 +7,17 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.options import Flag, FurtherTable, RowProgress, Several, TableOutput, WholeNumber
-from plait.cli.table_options import SheetSource, Source, model_named
+from plait.cli.options import (
+    Flag,
+    FurtherTable,
+    RowProgress,
+    Several,
+    SheetSource,
+    Source,
+    TableOutput,
+    WholeNumber,
+    model_named,
+)
 from plait.errors import InvalidInput
 
 

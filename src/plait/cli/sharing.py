@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.options import DeviceOption, Flag, FurtherTable, RowProgress, Signed, TableOutput, WholeNumber
-from plait.cli.table_options import ExecutorParameters, SheetSource, model_named
+from plait.cli.options import (
+    DeviceOption,
+    ExecutorParameters,
+    Flag,
+    FurtherTable,
+    RowProgress,
+    SheetSource,
+    Signed,
+    TableOutput,
+    WholeNumber,
+    model_named,
+)
 from plait.errors import InvalidInput
 
 if TYPE_CHECKING:

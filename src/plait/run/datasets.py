@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from plait.errors import FormatError
 from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
+from plait.formats.compression import beside, stamp_of, status_of
 from plait.formats.datasets import SUMMARY, DatasetOutput, Folder, PartFile, Parts, PartWriter, rows_of_part
-from plait.formats.places import beside, stamp_of, status_of
 from plait.formats.rearrangements import RowRange
 from plait.run.executor import Executor, Progress
 from plait.run.rows import (

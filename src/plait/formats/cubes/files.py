@@ -25,13 +25,14 @@ from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import (
     AtomicFile,
     HiddenOutput,
+    WholeOrNot,
     bad_output,
     check_not_input,
     check_output,
     description_errors,
     output_errors,
 )
-from plait.formats.compression import input_errors
+from plait.formats.compression import Closing, input_errors
 from plait.formats.cubes.envi import (
     DATA_SUFFIXES,
     data_of,
@@ -52,7 +53,6 @@ from plait.formats.cubes.layout import (
     with_byte_order,
 )
 from plait.formats.cubes.origin import MOST_PREFIX, CubeOrigin
-from plait.types import Closing, WholeOrNot
 
 #: Where the rows of a file do not lie together, so many bytes of them are read or written at a time.
 _AHEAD = 1 << 26
