@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -35,7 +34,7 @@ class Provenance:
     device: str
     schedule: str
     algebra: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
 
     #: Plain dictionary, ready for JSON.
     as_dict = asdict

@@ -19,8 +19,8 @@ from support.recombination import small_model
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.checkpoints import Checkpoint, digest_of
-from plait.formats.compression import check_readable, unchanged
 from plait.formats.fasta import read_fasta
+from plait.formats.files import check_readable, unchanged
 from plait.formats.reads import open_reads
 from plait.vdj import PathCounter
 from plait.vdj.count_files import count_files

@@ -16,7 +16,7 @@ from support.examples import often
 
 from plait.cli.entry import main
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import FileKind
+from plait.formats.files import FileKind
 from plait.formats.layouts import LAYOUTS, ConvertedFile
 from plait.formats.parquet import ParquetInput
 from plait.formats.rearrangements import DelimitedFile

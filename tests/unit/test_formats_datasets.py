@@ -17,8 +17,8 @@ from support.examples import examples
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats import datasets
-from plait.formats.compression import beside
 from plait.formats.datasets import DatasetOutput, PartFile, Parts, PartWriter, parts_of
+from plait.formats.files import beside
 from plait.formats.parquet import ParquetInput
 from plait.formats.rearrangements import open_rearrangements, read_columns
 from plait.formats.sheets import read_sample_sheet

@@ -17,9 +17,9 @@ from support.examples import often
 
 from plait.errors import FormatError
 from plait.formats import parquet
-from plait.formats.compression import ByteSource, FileKind
 from plait.formats.fasta import read_fasta
 from plait.formats.fastq import fastq_reads
+from plait.formats.files import ByteSource, FileKind
 from plait.formats.parquet import ParquetInput
 from plait.formats.reads import open_reads
 from plait.formats.rearrangements import batch_bytes, open_rearrangements, reblock

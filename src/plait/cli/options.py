@@ -1,4 +1,4 @@
-"""What commands have in common: options, inputs, tables, and what users are told while they run."""
+"""What commands have in common: options, those of tables and of runs too, inputs, and what users are told."""
 
 from __future__ import annotations
 

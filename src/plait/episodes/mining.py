@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput, whole
-from plait.formats.compression import read_text
+from plait.formats.files import read_text
 from plait.formats.rearrangements import read_columns
 from plait.formats.tables import check_tables, facts_of, open_table
 from plait.lang.algebras import MaxPlus, SaturatingCount, choice

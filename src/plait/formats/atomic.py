@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Final, Protocol
 
 from plait.errors import FormatError, InvalidInput, PlaitError, one_of
-from plait.formats.compression import Closing, read_json
+from plait.formats.files import Closing, read_json
 
 _BUFFER_BYTES = 1 << 20
 _LOG: Final = logging.getLogger(__name__)

@@ -32,7 +32,7 @@ from plait.formats.atomic import (
     output_errors,
     sync_folder,
 )
-from plait.formats.compression import (
+from plait.formats.files import (
     absolute,
     address_of,
     open_bytes,

@@ -1,4 +1,4 @@
-"""Read tables of rearrangements as streams of equal blocks, read ahead.
+"""Read text with columns, and tables of rearrangements as streams of equal blocks, read ahead.
 
 A layout says under which column names a kind of export keeps the values plait needs. It is recognised by the
 header or chosen by name; see `plait.formats.layouts`. Whatever the tables are, blocks have the columns of
@@ -33,7 +33,8 @@ import pyarrow.csv as arrow_csv
 import pyarrow.types as kinds
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import (
+from plait.formats.datasets import parts_of
+from plait.formats.files import (
     IMGT_TABLE,
     ByteSource,
     Closing,
@@ -45,7 +46,6 @@ from plait.formats.compression import (
     sniff,
     unchanged,
 )
-from plait.formats.datasets import parts_of
 from plait.formats.layouts import (
     AIRR,
     AUTO,

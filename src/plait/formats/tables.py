@@ -31,7 +31,7 @@ from plait.formats.atomic import (
     encoder,
     output_errors,
 )
-from plait.formats.compression import address_of
+from plait.formats.files import address_of
 from plait.formats.layouts import is_text
 from plait.formats.row_groups import DIFFERENCES, MAGIC, PACKED, EncodedRows, RowGroups
 

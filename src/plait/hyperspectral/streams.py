@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from plait.devices.cuda_target import CudaTarget, failed, leave
 from plait.devices.target import Target, resolve
 from plait.errors import DeviceFailure, DeviceMemoryError, FormatError, InvalidInput, Unsupported
-from plait.formats.compression import Closing, parse_json
 from plait.formats.cubes.origin import CubeOrigin, StreamSeal, origin_path
+from plait.formats.files import Closing, parse_json
 from plait.hyperspectral.codec import WORTH, Checkpoint, StreamDecoder, sample_type
 from plait.hyperspectral.codewords import BodyEnd, pieces
 from plait.hyperspectral.containers import (

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plait.errors import FormatError, InvalidInput, whole
-from plait.formats.compression import read_text
+from plait.formats.files import read_text
 from plait.lang.compile import kernel
 
 NAMES: Final = "ar4ja-1/2-1024 (rates 1/2, 2/3, 4/5; 1024, 4096, 16384 bits), c2, wimax-1248 (576 to 2304)"

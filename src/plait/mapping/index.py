@@ -25,7 +25,7 @@ from plait._version import __version__
 from plait.devices.target import over_threads
 from plait.errors import MOST_THREADS, FormatError, InvalidInput, whole
 from plait.formats.atomic import AtomicFile, check_not_input, output_errors
-from plait.formats.compression import check_readable, fast_zlib, parse_json
+from plait.formats.files import check_readable, fast_zlib, parse_json
 from plait.lang.compile import kernel, shared
 from plait.mapping.genome import MARGIN_WORDS, PLANES, Genome, References, read_genome
 from plait.settings import thread_count

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from plait._version import __version__
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import read_json, sniff
+from plait.formats.files import read_json, sniff
 from plait.formats.rearrangements import DelimitedFile
 from plait.reports.figure import PAGE_FONT, THEMES, StudyFigure, compiled_figure, number_text, vega_library
 

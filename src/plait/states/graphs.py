@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plait.devices.target import On, Problem, Target, interpreted, over_threads, resolve, spelled
 from plait.errors import FormatError, InvalidInput, in_range, whole
-from plait.formats.compression import read_text
+from plait.formats.files import read_text
 from plait.lang.algebras import BIG_COUNT, Count, LogSum, MaxPlus, choice, extend
 from plait.lang.compile import by_type_of, kernel, shared
 from plait.lang.lanes import prefetch

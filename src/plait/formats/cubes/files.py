@@ -32,7 +32,6 @@ from plait.formats.atomic import (
     description_errors,
     output_errors,
 )
-from plait.formats.compression import Closing, input_errors
 from plait.formats.cubes.envi import (
     DATA_SUFFIXES,
     data_of,
@@ -53,6 +52,7 @@ from plait.formats.cubes.layout import (
     with_byte_order,
 )
 from plait.formats.cubes.origin import MOST_PREFIX, CubeOrigin
+from plait.formats.files import Closing, input_errors
 
 #: Where the rows of a file do not lie together, so many bytes of them are read or written at a time.
 _AHEAD = 1 << 26

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, one_of, whole_fields
 from plait.formats.atomic import AtomicFile, output_errors
-from plait.formats.compression import Closing, content_digest
+from plait.formats.files import Closing, content_digest
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.rearrangements import reblock
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, row_hash, run_starts, whole_runs

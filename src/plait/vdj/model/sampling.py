@@ -19,8 +19,8 @@ from plait._version import __version__
 from plait.dp.chain.sample import FIELDS, AliasTables, ChainDraws, DrawOutput, draw_kernel
 from plait.errors import InvalidInput, whole
 from plait.formats.checkpoints import Checkpoint, digest_of
-from plait.formats.compression import is_dataset
 from plait.formats.datasets import Folder, PartFile, Parts, PartWriter, rows_of_part
+from plait.formats.files import is_dataset
 from plait.formats.tables import ONE_FILE, PartSettings, TableWriter, check_one_file
 from plait.run.datasets import DatasetRun, WorkedPart, open_dataset
 from plait.run.executor import Executor, LocalExecutor

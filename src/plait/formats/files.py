@@ -1,4 +1,9 @@
-"""Open an input file by what it holds, not by what it is called; JSON from files that nobody has checked."""
+"""Where files lie, on this machine or in a store that Arrow knows, and how inputs are opened.
+
+Stores are ``s3://``, ``gs://`` and ``hdfs://``; their credentials and addresses are those of their own
+environment variables, as ``AWS_PROFILE`` or ``AWS_ENDPOINT_URL``. A file is opened by what it holds, not by
+what it is called: plain, gzip, zstd, archives of tables, NumPy arrays, and JSON that nobody has checked.
+"""
 
 from __future__ import annotations
 
