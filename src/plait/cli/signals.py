@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -226,11 +227,8 @@ def random(
     from plait.random import Mrg32k3a, Mt19937, Sobol
     from plait.random.files import write_numbers
 
-    for name, value, owner in (
-        ("--stream", stream, "mrg32k3a"),
-        ("--substream", substream, "mrg32k3a"),
-        ("--dimensions", dimensions - 1, "sobol"),
-    ):
+    streams = ("--stream", stream, "mrg32k3a"), ("--substream", substream, "mrg32k3a")
+    for name, value, owner in (*streams, ("--dimensions", dimensions - 1, "sobol")):
         if value and generator != owner:
             raise InvalidInput(name, found=f"it with {generator}", expected=f"{owner}, which alone has it")
     if generator == "sobol":
@@ -283,16 +281,9 @@ def hidden_states(
 
     if active is not None:
         whole("active", active, 1)
-    sequences, rows = decode_file(
-        model,
-        observations,
-        output,
-        what=what,
-        beam=math.inf if beam is None else beam,
-        most=active,
-        threads=threads,
-        device=device,
-    )
+    on: Any = {"threads": threads, "device": device}
+    limits = math.inf if beam is None else beam, active
+    sequences, rows = decode_file(model, observations, output, what, *limits, **on)
     say(f"{plural(sequences, 'sequence')}, {plural(rows, 'row')} in {output}")
 
 
@@ -339,37 +330,25 @@ def episodes(
 
     searched = bool(window) or support is not None
     if (list is None) != searched or (searched and not (window and support is not None)):
-        found = "both" if list is not None else "one of --window, --support" if searched else "neither"
-        raise InvalidInput(
-            "--window, --support, --list", found=found, expected="--window and --support, or --list"
-        )
+        told = "both" if list is not None else "one of --window, --support" if searched else "neither"
+        expected = "--window and --support, or --list"
+        raise InvalidInput("--window, --support, --list", found=told, expected=expected)
     with Bar("counting", "{task.fields[done]:,} candidates") as bar:
 
         def show(size: int, done: int, total: int) -> None:
             bar.rename(f"size {size}")
             bar.show(done, "{:,.0f}/s", done, total)
 
-        found_episodes = episodes_file(
-            events,
-            output,
-            listed=list,
-            windows=[_window(text) for text in window],
-            support=support or 0,
-            max_size=max_size,
-            columns=(type_column, time_column),
-            threads=threads,
-            progress=show,
-        )
-    for size, candidates, frequent, seconds in found_episodes.levels:
+        asked: Any = {"windows": [*map(_window, window)], "support": support or 0, "max_size": max_size}
+        how: Any = {"columns": (type_column, time_column), "threads": threads, "progress": show}
+        found = episodes_file(events, output, listed=list, **asked, **how)
+    for size, candidates, frequent, seconds in found.levels:
         say(f"size {size}: {frequent:,} of {plural(candidates, 'candidate')}, {seconds:.2f} s")
-    say(f"{plural(found_episodes.table.num_rows, 'episode')} in {output}")
+    say(f"{plural(found.table.num_rows, 'episode')} in {output}")
 
 
 def _window(text: str) -> tuple[float, float]:
-    low, colon, high = text.partition(":")
-    try:
-        if colon:
-            return float(low), float(high)
-    except ValueError:
-        pass
+    with suppress(ValueError):
+        low, high = map(float, text.split(":"))
+        return low, high
     raise InvalidInput("--window", found=repr(text), expected="LO:HI, two numbers")
