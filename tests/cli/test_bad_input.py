@@ -126,8 +126,8 @@ def test_an_absent_file(plait: Any, tmp_path: Path) -> None:
     found = plait("vdj", "count", tmp_path / "nowhere.tsv", *BASE, "-o", tmp_path / "out.parquet")
     assert found.status == 2
     assert f"{tmp_path / 'nowhere.tsv'}: found no such file" in found.err
-    # Only some commands read standard input.
-    found = plait("vdj", "count", "-", *BASE, "-o", tmp_path / "out.parquet")
+    # Most commands read standard input.
+    found = plait("vdj", "study", "-", *BASE, "-o", tmp_path / "out")
     assert found.status == 2 and "save standard input to a file first" in found.err
 
 
