@@ -126,9 +126,20 @@ def test_an_absent_file(plait: Any, tmp_path: Path) -> None:
     found = plait("vdj", "count", tmp_path / "nowhere.tsv", *BASE, "-o", tmp_path / "out.parquet")
     assert found.status == 2
     assert f"{tmp_path / 'nowhere.tsv'}: found no such file" in found.err
-    # Only some commands read standard input.
-    found = plait("vdj", "count", "-", *BASE, "-o", tmp_path / "out.parquet")
+    # Most commands read standard input.
+    found = plait("vdj", "study", "-", *BASE, "-o", tmp_path / "out")
     assert found.status == 2 and "save standard input to a file first" in found.err
+
+
+def test_the_current_folder_has_been_removed(
+    plait: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in.tsv").write_text(HEADER + ROW)
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    found = plait("vdj", "count", tmp_path / "in.tsv", *BASE, "-o", "out.tsv")
+    assert (found.status, found.out) == (2, "") and "current folder: found it removed" in found.err
 
 
 def test_no_file(plait: Any, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from plait.cli.options import (
     SheetSource,
     TableOutput,
     germline_named,
+    tables_of,
     words_of,
 )
 from plait.lang.compiling import work_time
@@ -50,7 +51,7 @@ def count(
     ----------
     inputs
         Tables with junctions and V and J calls: TSV or CSV (plain, .gz or .zst), Parquet, or archives of
-        IMGT/HighV-QUEST.
+        IMGT/HighV-QUEST; - is standard input.
     germline
         Name of a bundled germline set (see plait germline list), or a file or folder.
     output
@@ -101,9 +102,13 @@ def count(
         threads=1,
     )
     start = work_time()
-    with run.open() as executor, RowProgress("counting") as progress:
+    with (
+        tables_of(source.files(inputs), run.resume) as tables,
+        run.open() as executor,
+        RowProgress("counting") as progress,
+    ):
         counted = count_files(
-            source.files(inputs),
+            tables,
             output,
             counter,
             layout=source.choice,

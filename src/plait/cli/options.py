@@ -311,7 +311,7 @@ def with_hyphens(words: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def files_of(paths: Sequence[Path]) -> Iterator[list[Path]]:
+def files_of(paths: Sequence[Path]) -> Iterator[Sequence[Path]]:
     """The same files, with one that holds what comes by standard input in the place of ``-``.
 
     It is a temporary file, because files are read more than once.
@@ -323,7 +323,7 @@ def files_of(paths: Sequence[Path]) -> Iterator[list[Path]]:
     """
     asked = [path for path in paths if str(path) == HYPHEN]
     if not asked:
-        yield list(paths)
+        yield paths
         return
     if len(asked) > 1:
         raise InvalidInput("-", found="standard input as two files", expected="one of them at the most")
@@ -728,7 +728,7 @@ def _tell_faults(
 
 
 @contextmanager
-def tables_of(inputs: Sequence[Path], resume: bool) -> Iterator[list[Path]]:
+def tables_of(inputs: Sequence[Path], resume: bool = False) -> Iterator[Sequence[Path]]:
     """The tables, with a file that holds what comes by standard input in the place of ``-``.
 
     Parameters

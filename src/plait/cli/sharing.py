@@ -19,6 +19,7 @@ from plait.cli.options import (
     TableOutput,
     WholeNumber,
     model_named,
+    tables_of,
 )
 from plait.errors import InvalidInput
 
@@ -155,9 +156,13 @@ def sharing(
         clusters=clusters,
     )
     generation = expected.settings()
-    with place.open() as executor, RowProgress("grouping") as progress:
+    with (
+        tables_of(source.files(inputs)) as files,
+        place.open() as executor,
+        RowProgress("grouping") as progress,
+    ):
         found = share_files(
-            source.files(inputs),
+            files,
             output,
             settings=settings,
             generation=generation,

@@ -311,7 +311,7 @@ def identify(
         status = check_readable(path)
         identity = absolute(path), status.st_size, status.st_mtime_ns
         if identity in identities:
-            raise InvalidInput("paths", found=f"{os.fspath(path)!r} twice", expected="different files")
+            raise InvalidInput("inputs", found=f"{os.fspath(path)!r} twice", expected="different files")
         others = by_size.setdefault(status.st_size, [])
         for other in others:
             _tell_copy(other, identity)
