@@ -347,6 +347,15 @@ def test_nothing_to_fit(sequences: list[object]) -> None:
         fit(model, sequences)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("run", [decode_each, likelihood_each, fit])
+def test_a_text_is_one_sequence_and_several_come_from_anywhere(run: Any) -> None:
+    model = HiddenMarkovModel([1.0, 0.0], [[0.5, 0.5], [0, 1]], [[0.5, 0.5], [0.5, 0.5]])
+    with pytest.raises(InvalidInput, match="sequences: found a text, expected several of them"):
+        run(model, "0110")
+    given, told = ["0110", "01"], run(model, (text for text in ["0110", "01"]))
+    assert str(told) == str(run(model, given))
+
+
 def test_sequences_that_cannot_be() -> None:
     model = HiddenMarkovModel([1.0, 0.0], [[1, 0], [0, 1]], [[1.0, 0.0], [0.5, 0.5]])
     with pytest.raises(InvalidInput, match="sequences, 1: found an impossible one"):

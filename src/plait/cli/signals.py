@@ -6,7 +6,7 @@ import math
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -100,10 +100,8 @@ def decode(
         words, found, mean = decode_file(
             path, output, code=code, information=information, report=report, **asdict(decoder)
         )
-    say(
-        f"{plural(words, 'word')}, {found:,} of them of the code, {mean:.1f} iterations a word, "
-        f"in {work_time() - start:.2f} s"
-    )
+    took = f"{mean:.1f} iterations a word, in {work_time() - start:.2f} s"
+    say(f"{plural(words, 'word')}, {found:,} of them of the code, {took}")
 
 
 @app.command
@@ -281,9 +279,16 @@ def hidden_states(
 
     if active is not None:
         whole("active", active, 1)
-    on: Any = {"threads": threads, "device": device}
-    limits = math.inf if beam is None else beam, active
-    sequences, rows = decode_file(model, observations, output, what, *limits, **on)
+    sequences, rows = decode_file(
+        model,
+        observations,
+        output,
+        what=what,
+        beam=math.inf if beam is None else beam,
+        most=active,
+        threads=threads,
+        device=device,
+    )
     say(f"{plural(sequences, 'sequence')}, {plural(rows, 'row')} in {output}")
 
 
@@ -339,9 +344,17 @@ def episodes(
             bar.rename(f"size {size}")
             bar.show(done, "{:,.0f}/s", done, total)
 
-        asked: Any = {"windows": [*map(_window, window)], "support": support or 0, "max_size": max_size}
-        how: Any = {"columns": (type_column, time_column), "threads": threads, "progress": show}
-        found = episodes_file(events, output, listed=list, **asked, **how)
+        found = episodes_file(
+            events,
+            output,
+            listed=list,
+            windows=[_window(text) for text in window],
+            support=support or 0,
+            max_size=max_size,
+            columns=(type_column, time_column),
+            threads=threads,
+            progress=show,
+        )
     for size, candidates, frequent, seconds in found.levels:
         say(f"size {size}: {frequent:,} of {plural(candidates, 'candidate')}, {seconds:.2f} s")
     say(f"{plural(found.table.num_rows, 'episode')} in {output}")

@@ -122,11 +122,9 @@ def _scale(alg: Any, values: Any, scales: Any, k: Any, t: Any) -> None:
     scales[k, t] = total
 
 
+_SUMS: Final = Probability, LogSum
 _in_lanes: Final[Any] = by_type_of(
-    {
-        SaturatingMaxPlus: lambda alg, lanes: algebra_in_lanes(alg, lanes),
-        **dict.fromkeys((Probability, LogSum), lambda alg, lanes: alg),
-    }
+    {SaturatingMaxPlus: lambda alg, n: algebra_in_lanes(alg, n), **dict.fromkeys(_SUMS, lambda alg, n: alg)}
 )
 _scaled: Final[Any] = by_type_of(
     {Probability: _scale, **dict.fromkeys((SaturatingMaxPlus, LogSum), lambda alg, rows, scales, k, t: None)}
@@ -568,8 +566,16 @@ def likelihood_each(model: HiddenMarkovModel, sequences: Sequence[ArrayLike], **
     return resolve(**on).launch(_LIKELIHOODS, _batch(model, sequences, _SUM))
 
 
+def _several(sequences: Iterable[ArrayLike]) -> list[ArrayLike]:
+    """Sequences, of which a text is one: each of its letters would be another."""
+    if isinstance(sequences, (str, bytes)):
+        raise InvalidInput("sequences", found="a text", expected="several of them")
+    return list(sequences)
+
+
 def _batch(model: HiddenMarkovModel, sequences: Sequence[ArrayLike], algebra: Any) -> SequenceBatch:
     """Sequences of symbols share the rows of the emissions; others have rows of their own."""
+    sequences = _several(sequences)
     start, steps, emissions = model.logs if algebra is _BEST else model.probabilities
     parts, rows, logs, first = [emissions], [], [], len(emissions)
     for one in sequences:
@@ -775,6 +781,7 @@ def fit(
         If there is no sequence, or one that is impossible.
     """
     whole("iterations", iterations, 1)
+    sequences = _several(sequences)
     sizes = [len(model.log_weights(one)) for one in sequences]
     if not all(sizes) or not sizes:
         told = "none, or one without frames"
