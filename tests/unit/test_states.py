@@ -356,6 +356,19 @@ def test_a_text_is_one_sequence_and_several_come_from_anywhere(run: Any) -> None
     assert str(told) == str(run(model, given))
 
 
+def test_letters_and_names_are_found_alike() -> None:
+    names = ("C", "long", "", "é", "A", "\U0001f600")
+    model = HiddenMarkovModel([1.0], [[1.0]], [[1 / 6] * 6], symbols=names)
+    text = "CAéA\U0001f600C"
+    assert model.codes(text).tolist() == model.codes([*text]).tolist() == [0, 4, 3, 4, 5, 0]
+    assert model.codes(["A", "", "C"]).tolist() == [4, 2, 0]
+    assert model.codes(["A", "", "long"]).tolist() == [4, 2, 1]
+    assert model.codes(np.array([*text])[::2]).tolist() == [0, 3, 5]
+    for wrong in ("CB", "C\uffff", "C\ud800"):
+        with pytest.raises(InvalidInput, match="symbol 2, expected one of C, long"):
+            model.codes(wrong)
+
+
 def test_sequences_that_cannot_be() -> None:
     model = HiddenMarkovModel([1.0, 0.0], [[1, 0], [0, 1]], [[1.0, 0.0], [0.5, 0.5]])
     with pytest.raises(InvalidInput, match="sequences, 1: found an impossible one"):

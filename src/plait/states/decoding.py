@@ -421,7 +421,7 @@ class SequenceBatch(NamedTuple):
     logs: Sequence[float]
     algebra: Any
 
-    def groups(self, width: int, most: float = math.inf) -> list[NDArray[np.int64]]:
+    def groups(self, width: int, most: float = math.inf) -> list[list[int]]:
         """Numbers of sequences with frames, of like lengths, up to so many with `most` frames."""
         sizes = [len(one) for one in self.rows]
         order, found = sorted(range(len(sizes)), key=sizes.__getitem__), []
@@ -430,7 +430,7 @@ class SequenceBatch(NamedTuple):
             last = min(first + width, len(order))
             while last > first + 1 and (last - first) * sizes[order[last - 1]] > most:
                 last = (first + last + 1) // 2
-            found.append(np.array(order[first:last]))
+            found.append(order[first:last])
             first = last
         return found
 
@@ -439,17 +439,17 @@ class SequenceBatch(NamedTuple):
         own = self.model[2].shape[0] == self.owner.probabilities[2].shape[0]
         return _kept(self.owner, self.algebra) if own else laid_out(self.algebra, *self.model)
 
-    def codes(self, own: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def codes(self, own: list[int]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Rows of some sequences one below the other, and their numbers of frames."""
         counts = np.array([len(self.rows[k]) for k in own])
-        if own.size == 1:
+        if len(own) == 1:
             return self.rows[own[0]][None], counts
-        codes = np.zeros((own.size, counts.max()), np.int32)
+        codes = np.zeros((len(own), counts.max()), np.int32)
         for lane, k in enumerate(own):
             codes[lane, : counts[lane]] = self.rows[k]
         return codes, counts
 
-    def add_logs(self, logs: _Floats, own: NDArray[np.int64], counts: Any, scales: _Floats) -> None:
+    def add_logs(self, logs: _Floats, own: list[int], counts: Any, scales: _Floats) -> None:
         """Add logarithms of what probabilities of some sequences were divided by, (sequences, frames)."""
         for k, count, sums in zip(own, counts, scales, strict=True):
             if sums[:count].all():
@@ -469,20 +469,20 @@ def _decode_groups(run: Any, batch: SequenceBatch, target: Target) -> list[Decod
     found = [Decoded(0.0, np.empty(0, np.int32))] * len(batch.rows)
     spare: list[NDArray[Any]] = [np.empty(0, kind)] * target.threads
 
-    def one(own: NDArray[np.int64]) -> None:
+    def one(own: list[int]) -> None:
         codes, counts = batch.codes(own)
-        frames = codes.shape[1]
-        size = min(max(_HELD // (8 * own.size * each), 1), frames)
-        values = _aligned((-(-frames // size) + 1, 2, own.size, wide))
+        count, frames = codes.shape
+        size = min(max(_HELD // (8 * count * each), 1), frames)
+        values = _aligned((-(-frames // size) + 1, 2, count, wide))
         # Memory is used again: new pages take as long as what is written to them.
-        held, room = spare.pop(), (size + 1) * own.size * each
+        held, room = spare.pop(), (size + 1) * count * each
         held = held if held.size >= room else _aligned((room,), kind)
-        rows = held[:room].reshape(size + 1, own.size, each)
+        rows = held[:room].reshape(size + 1, count, each)
         ways: Any = Reached(rows) if kind == "f8" else Noted(rows)
         run(lanes, batch.algebra, model, codes, counts, values, ways)
         spare.append(held)
-        for k, score, line, count in zip(own, values[0, 0, :, 0].tolist(), codes, counts, strict=True):
-            found[k] = Decoded(score, line[:count])
+        for k, score, path, last in zip(own, values[0, 0, :, 0].tolist(), codes, counts, strict=True):
+            found[k] = Decoded(score, path[:last])
 
     over_threads(target.threads, batch.groups(_TOGETHER), one)
     return found
@@ -492,9 +492,9 @@ def _sum_groups(sweep: Any, batch: SequenceBatch, target: Target) -> _Floats:
     lanes, model = batch.laid_out()
     logs = np.array(batch.logs, np.float64)
 
-    def one(own: NDArray[np.int64]) -> None:
+    def one(own: list[int]) -> None:
         codes, counts = batch.codes(own)
-        values, scales = _aligned((3, own.size, model.begin.shape[1])), np.empty(codes.shape)
+        values, scales = _aligned((3, len(own), model.begin.shape[1])), np.empty(codes.shape)
         frames = 0, codes.shape[1]
         sweep(lanes, batch.algebra, model, codes, counts, frames, values[:2], Reached(values[2:]), scales)
         batch.add_logs(logs, own, counts, scales)
@@ -576,15 +576,15 @@ def _several(sequences: Iterable[ArrayLike]) -> list[ArrayLike]:
 def _batch(model: HiddenMarkovModel, sequences: Sequence[ArrayLike], algebra: Any) -> SequenceBatch:
     """Sequences of symbols share the rows of the emissions; others have rows of their own."""
     sequences = _several(sequences)
-    start, steps, emissions = model.logs if algebra is _BEST else model.probabilities
-    parts, rows, logs, first = [emissions], [], [], len(emissions)
-    for one in sequences:
-        symbols, own, log = model.emissions is not None and np.ndim(one) != 2, emissions[:0], 0.0
-        if not symbols:
-            own, log = (model.log_weights(one), 0.0) if algebra is _BEST else _probabilities(model, one)
-        rows.append(model.codes(one) if symbols else np.arange(first, first + len(own), dtype=np.int32))
+    start, steps, table = model.logs if algebra is _BEST else model.probabilities
+    parts, rows, logs, first = [table], [], [0.0] * len(sequences), len(table)
+    for k, one in enumerate(sequences):
+        if model.emissions is not None and np.ndim(one) != 2:
+            rows.append(model.codes(one))
+            continue
+        own, logs[k] = (model.log_weights(one), 0.0) if algebra is _BEST else _probabilities(model, one)
+        rows.append(np.arange(first, first + len(own), dtype=np.int32))
         parts.append(own)
-        logs.append(log)
         first += len(own)
     return SequenceBatch(model, sequences, (start, steps, np.concatenate(parts)), rows, logs, algebra)
 
