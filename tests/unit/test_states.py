@@ -103,6 +103,8 @@ def test_lanes_blocks_and_definitions_agree(states: int, monkeypatch: pytest.Mon
         (lambda _: lanes_of(1), interpreted),
     ):
         monkeypatch.setattr(decoding, "lanes_of", lanes)
+        # Of a model with the lanes of before.
+        decoding._kept.cache_clear()
         monkeypatch.setattr(decoding, "_HELD", 16 * 8 * 7)
         batch = decoding._batch(model, [symbols, symbols[:33], symbols[:1]], decoding._BEST)
         alone, shorter, first = decoding._decode_groups(run(decoding.decode_states), batch, CpuTarget(1))

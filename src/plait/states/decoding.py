@@ -345,30 +345,43 @@ def laid_out(
     # All rows of one group of lanes; of several an even number.
     count = wide if wide == lanes.width else states + states % 2
 
-    def padded(rows: NDArray[Any], count: int, width: int = wide) -> NDArray[Any]:
-        found = _aligned((count, width))
-        found[: len(rows), : rows.shape[1]] = rows
-        found[:, rows.shape[1] :] = found[len(rows) :] = algebra.zero
-        return found
+    padded = partial(_padded, algebra, wide)
+    groups = padded(count, transitions).reshape(count, -1, lanes.width).swapaxes(0, 1)
+    matrix = _padded(algebra, lanes.width, groups.size // lanes.width, groups.reshape(-1, lanes.width))
+    backwards = padded(count, transitions.T)
+    return lanes, _Tables(padded(1, start[None]), matrix, backwards, padded(len(table), table))
 
-    groups = padded(transitions, count).reshape(count, -1, lanes.width).swapaxes(0, 1)
-    matrix = padded(groups.reshape(-1, lanes.width), groups.size // lanes.width, lanes.width)
-    backwards = padded(transitions.T, count)
-    return lanes, _Tables(padded(start[None], 1), matrix, backwards, padded(table, len(table)))
+
+def _padded(algebra: Any, wide: int, count: int, rows: NDArray[Any]) -> NDArray[Any]:
+    found = _aligned((count, wide))
+    found[: len(rows), : rows.shape[1]] = rows
+    found[:, rows.shape[1] :] = found[len(rows) :] = algebra.zero
+    return found
+
+
+# By type, too: tuples of other algebras are equal.
+@lru_cache(8, typed=True)
+def _kept(model: HiddenMarkovModel, algebra: Any, back: bool = False) -> tuple[Any, _Tables]:
+    """Lanes and a model in them, or with transitions turned round from where all is open."""
+    start, steps, table = model.probabilities if algebra is _SUM else model.logs
+    if back:
+        start, steps = np.full_like(start, algebra.one), steps.T
+    return laid_out(algebra, start, steps, table)
 
 
 def _swept(
-    algebra: Any, start: NDArray[Any], transitions: NDArray[Any], rows: NDArray[Any], *, kept: bool = False
+    model: HiddenMarkovModel, algebra: Any, rows: NDArray[Any], *, back: bool = False, kept: bool = False
 ) -> tuple[NDArray[Any], NDArray[Any], _Floats]:
-    """Sweep one sequence of frames that weigh `rows` (frames, states).
+    """Sweep one sequence of frames that weigh `rows` (frames, states), by a model or `back` (`_kept`).
 
     What reaches states (frames, states), if it is to be kept, values after the last frame, and scales.
     """
-    lanes, model = laid_out(algebra, start, transitions, rows)
-    frames, states = rows.shape[:2]
-    values, reached = (_aligned((n, 1, model.table.shape[1])) for n in (2, frames if kept else 1))
+    lanes, own = _kept(model, algebra, back)
+    (frames, states), wide = rows.shape, own.begin.shape[1]
+    tables = own._replace(table=_padded(algebra, wide, frames, rows))
+    values, reached = (_aligned((n, 1, wide)) for n in (2, frames if kept else 1))
     codes, counts, scales = np.arange(frames, dtype=np.int32)[None], np.array([frames]), np.ones((1, frames))
-    sweep_states(lanes, algebra, model, codes, counts, (0, frames), values, Reached(reached), scales)
+    sweep_states(lanes, algebra, tables, codes, counts, (0, frames), values, Reached(reached), scales)
     return reached[:, 0, :states], values[frames & 1, 0, :states], scales[0]
 
 
@@ -400,11 +413,6 @@ def decode(model: HiddenMarkovModel, observations: ArrayLike) -> Decoded:
     [0, 0, 0, 1, 1, 1, 1, 1]
     """
     return decode_each(model, [observations], device="cpu", threads=1)[0]
-
-
-@lru_cache(2)
-def _kept(model: HiddenMarkovModel, algebra: Any) -> tuple[Any, _Tables]:
-    return laid_out(algebra, *(model.logs if algebra is _BEST else model.probabilities))
 
 
 class SequenceBatch(NamedTuple):
@@ -457,7 +465,7 @@ class SequenceBatch(NamedTuple):
                 continue
             # Too improbable to be told beside the rest, or impossible.
             weights = self.owner.log_weights(self.given[k])
-            _, after, _ = _swept(_LOG_SUM, *self.owner.logs[:2], weights)
+            _, after, _ = _swept(self.owner, _LOG_SUM, weights)
             logs[k] = np.logaddexp.reduce(after)
 
 
@@ -625,15 +633,15 @@ def _expected(
 ) -> tuple[_Floats, _Floats, float]:
     """Posteriors (frames, states), expected transitions (states, states) if `counted`, the log-likelihood."""
     scaled, log = _probabilities(model, observations)
-    forward, _, scales = _swept(_SUM, model.start, model.transitions, scaled, kept=True)
-    ones, transitions = np.ones_like(model.start), model.transitions
-    behind = _swept(_SUM, ones, transitions.T, scaled[::-1], kept=True)[0][::-1]
+    forward, _, scales = _swept(model, _SUM, scaled, kept=True)
+    behind = _swept(model, _SUM, scaled[::-1], back=True, kept=True)[0][::-1]
     ahead = forward * scaled
     ahead /= np.where(scales > 0, scales, 1.0)[:, None]
     both = ahead * behind
     totals = both.sum(axis=1, keepdims=True)
     if not totals.all():
         return _expected_of_logarithms(model, model.log_weights(observations))
+    transitions = model.transitions
     if counted:
         after = behind[1:] * scaled[1:]
         after /= after.sum(axis=1, keepdims=True)
@@ -645,9 +653,9 @@ def _expected(
 
 def _expected_of_logarithms(model: HiddenMarkovModel, weights: _Floats) -> tuple[_Floats, _Floats, float]:
     """The same where probabilities are too small for numbers; not a number where there is no path."""
-    start, steps, _ = model.logs
-    forward, after, _ = _swept(_LOG_SUM, start, steps, weights, kept=True)
-    behind = _swept(_LOG_SUM, np.zeros_like(model.start), steps.T, weights[::-1], kept=True)[0][::-1]
+    steps = model.logs[1]
+    forward, after, _ = _swept(model, _LOG_SUM, weights, kept=True)
+    behind = _swept(model, _LOG_SUM, weights[::-1], back=True, kept=True)[0][::-1]
     log = float(np.logaddexp.reduce(after))
     ahead = forward + weights
     if log == -math.inf:
@@ -737,7 +745,7 @@ def ties(model: HiddenMarkovModel, observations: ArrayLike) -> int:
     if not len(weights):
         return 1
     start, steps, _ = model.logs
-    reached, last, _ = _swept(_BEST, start, steps, weights, kept=True)
+    reached, last, _ = _swept(model, _BEST, weights, kept=True)
     pairs = itertools.pairwise(zip(reached + weights, reached, strict=True))
     tight = ((old[:, None] + steps == new) & (new > -math.inf) for (old, _), (_, new) in pairs)
     best, counts = last.max(), _counts(start > -math.inf, tight)
