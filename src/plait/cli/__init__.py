@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal
 import sys
 from contextlib import suppress
 from threading import Thread
@@ -46,6 +47,9 @@ def command() -> NoReturn:
     """
     # Each search for cycles looks at all that modules have, and other threads wait for it.
     gc.set_threshold(gc.get_threshold()[0] and 50_000)
+    # Ctrl-C while modules are loaded ends the process as it does later, and not with a traceback.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     for device in (word.removeprefix("--device=") for word in sys.argv[1:]):
         # Where others do the work, this process needs none.
         if device.partition(":")[0] == "cuda" and "--executor" not in " ".join(sys.argv):
