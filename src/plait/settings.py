@@ -55,7 +55,8 @@ def thread_count() -> int:
     named = os.environ.get("PLAIT_THREADS", "").strip()
     if not named:
         return _usable_processors()
-    number = int(named) if named.isascii() and named.isdigit() else named
+    # Python reads no more than 4,300 digits.
+    number = int(named) if named.isascii() and named.isdigit() and len(named) < 99 else named
     return whole("PLAIT_THREADS", number, 1, MOST_THREADS)
 
 

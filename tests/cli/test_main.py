@@ -254,6 +254,16 @@ def test_an_error_of_plait_itself(plait: Any, monkeypatch: pytest.MonkeyPatch) -
     assert found.err.count("\n") == 1
 
 
+def test_a_file_without_a_name_that_is_gone(plait: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(words: list[str]) -> None:
+        # So Arrow tells of one.
+        raise FileNotFoundError(errno.ENOENT, "Failed to open local file")
+
+    monkeypatch.setattr("plait.cli.entry._run", gone)
+    found = plait("vdj", "count")
+    assert found.status == 70 and "FileNotFoundError" in found.err and "current folder" not in found.err
+
+
 def test_a_status_of_a_command_is_passed_on(plait: Any, tmp_path: Path) -> None:
     path = tmp_path / "only_d.fasta"
     path.write_text(">TRBD1*01\nGGGACAGGGGGC\n")

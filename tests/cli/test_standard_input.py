@@ -65,6 +65,9 @@ def test_tables_and_reads_come_by_standard_input(plait: Any, given: Any, tmp_pat
         found = plait(*words[:2], given(words[2]), *words[3:])
         assert found.status == 0, found.err
         assert (tmp_path / "out.tsv").read_text().replace("standard-input", words[2].stem) == wanted != ""
+        # Nobody has named the file that holds it.
+        assert "standard-input" not in found.err
+    assert "reading standard input as 10x" in plait("vdj", "cells", given(cells), *out).err
     found = plait("vdj", "count", given(rows), "--germline", "mouse_trb", *QUICK, *out, "--resume")
     assert found.status == 2 and "resume: found standard input, expected files" in found.err
 

@@ -89,7 +89,7 @@ def test_threads_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     assert thread_count() == 7
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", "\u0663", "4097"])
+@pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", "\u0663", "4097", "9" * 5000])
 def test_threads_must_be_a_positive_whole_number(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("PLAIT_THREADS", value)
     with pytest.raises(InvalidInput, match="PLAIT_THREADS") as caught:

@@ -133,9 +133,11 @@ def _file_failed(error: OSError) -> int:
     if error.errno in (*_FULL, errno.EBADF):
         found = "it closed" if error.errno == errno.EBADF else error.strerror
         return _failed(f"output: found {found}, expected room for it", _WRONG_REQUEST)
-    if error.errno == errno.ENOENT:
-        return _failed("current folder: found it removed, expected one that is there", _WRONG_REQUEST)
-    return _unexpected(error)
+    with suppress(FileNotFoundError):
+        # Arrow tells no name of a file that is gone, either.
+        if error.errno != errno.ENOENT or os.getcwd():
+            return _unexpected(error)
+    return _failed("current folder: found it removed, expected one that is there", _WRONG_REQUEST)
 
 
 def _unexpected(error: Exception) -> int:
@@ -248,9 +250,8 @@ def _said_of_files() -> Iterator[None]:
 
 
 def _way_on(words: list[str]) -> str:
-    resumable = len(words) > 1 and words[0] == "vdj" and words[1] in _RESUMABLE
     # What came by standard input is gone.
-    there = resumable and f"./{HYPHEN}" not in words
+    there = words[:1] == ["vdj"] and {*words[1:2]} & {*_RESUMABLE} and f"./{HYPHEN}" not in words
     return "; the same command with --resume continues where it stopped" if there else ""
 
 

@@ -40,8 +40,14 @@ class _State(Protocol):
     def total_bytes(self) -> int: ...
 
 
+#: Files that hold what came by standard input; nobody has named them.
+_KEPT: Final[list[str]] = []
+
+
 def say(message: str) -> None:
     """Print a line for the user that is no result."""
+    for path in _KEPT:
+        message = message.replace(path, "standard input")
     print(f"plait: {message}", file=sys.stderr, flush=True)
 
 
@@ -333,6 +339,7 @@ def files_of(paths: Sequence[Path]) -> Iterator[Sequence[Path]]:
 
     with TemporaryDirectory(prefix="plait-") as folder:
         kept = Path(folder) / "standard-input"
+        _KEPT.append(str(kept))
         with output_errors(kept), kept.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         try:
@@ -727,8 +734,7 @@ def _tell_faults(
         say(f"{whose}: rows of {', '.join(mendable)} come out wrong; the conserved codon can be found: {how}")
 
 
-@contextmanager
-def tables_of(inputs: Sequence[Path], resume: bool = False) -> Iterator[Sequence[Path]]:
+def tables_of(inputs: Sequence[Path], resume: bool = False) -> AbstractContextManager[Sequence[Path]]:
     """The tables, with a file that holds what comes by standard input in the place of ``-``.
 
     Parameters
@@ -745,5 +751,4 @@ def tables_of(inputs: Sequence[Path], resume: bool = False) -> Iterator[Sequence
     """
     if resume and HYPHEN in map(str, inputs):
         raise InvalidInput("resume", found="standard input", expected="files, which can be told again")
-    with files_of(inputs) as files:
-        yield files
+    return files_of(inputs)

@@ -24,7 +24,7 @@ from plait.dp.pairs.inter_sequence import (
     score_blocks_kernel,
     score_some_blocks,
 )
-from plait.dp.pairs.lists import read_only
+from plait.dp.pairs.lists import lane_rows, read_only
 from plait.errors import Unsupported
 from plait.lang.compile import kernel, shared
 
@@ -439,9 +439,7 @@ def packed_blocks(
 ) -> TargetBlocks:
     """All blocks in memory, rows aligned to 64 bytes; `starts`, (n,), are in the order given to `arrange`."""
     columns = int(layout.first_columns[-1])
-    room = np.empty((columns + 1) * BLOCK_LANES, np.uint8)
-    first = -room.ctypes.data % BLOCK_LANES
-    packed = room[first : first + columns * BLOCK_LANES].reshape(columns, BLOCK_LANES)
+    packed = lane_rows(columns, BLOCK_LANES, np.uint8)
     own, at = starts[layout.order[: starts.size]], 0
     for part in packed_columns(residues, own, layout, range(len(layout.lengths)), _MOST_COLUMNS, table):
         packed[at : at + len(part)] = part
