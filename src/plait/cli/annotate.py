@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -171,14 +171,9 @@ def annotate(
     further = FurtherSettings(
         clonotypes=clonotypes, satellite_ratio=merge_satellites, new_alleles=new_alleles
     )
-    how: Any = {"repertoire_ids": repertoire_id or None, "keep_failed": keep_failed, "device": device}
-    how |= {"further": further, "resume": run.resume, "parts": parts.settings}
     start = work_time()
-    with (
-        tables_of(files, run.resume) as given,
-        run.open() as executor,
-        RowProgress("annotating", "reads") as progress,
-    ):
+    bar = RowProgress("annotating", "reads")
+    with tables_of(files, run.resume) as given, run.open() as executor, bar as progress:
         found = annotate_files(
             given,
             output,
@@ -187,9 +182,14 @@ def annotate(
             settings=limits.settings(),
             umis=umis,
             cells=None if cell is None else _place(cell, cell=True),
-            **how,
+            further=further,
+            repertoire_ids=repertoire_id or None,
+            keep_failed=keep_failed,
+            device=device,
             executor=executor,
+            resume=run.resume,
             progress=progress,
+            parts=parts.settings,
         )
     print(annotation_text(found, seconds=work_time() - start), end="")
     if (lost := lost_text(found)) is not None:

@@ -102,11 +102,8 @@ def count(
         threads=1,
     )
     start = work_time()
-    with (
-        tables_of(source.files(inputs), run.resume) as tables,
-        run.open() as executor,
-        RowProgress("counting") as progress,
-    ):
+    files = source.files(inputs)
+    with tables_of(files, run.resume) as tables, run.open() as executor, RowProgress("counting") as progress:
         counted = count_files(
             tables,
             output,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -118,9 +118,11 @@ def diversity(
     settings = DiversitySettings(
         downsample=downsample, seed=seed, replicates=replicates, knots=knots, condition=condition
     )
-    how: Any = {"settings": settings, "subject": subject, "layout": source.choice}
+    layout, executor = source.choice, LocalExecutor(threads)
     with tables_of(source.files(inputs)) as files:
-        found = diversity_files(files, outputs, **how, executor=LocalExecutor(threads))
+        found = diversity_files(
+            files, outputs, settings=settings, subject=subject, layout=layout, executor=executor
+        )
     if figures is not None:
         shown = diversity_figures(found)
         with drawing(shown) as finish:
@@ -187,8 +189,10 @@ def neighbours(
         found = "none" if model is None else "both"
         raise InvalidInput("--model, --control", found=found, expected="one of them, as the background")
     settings = NeighbourSettings(key=key, mismatches=mismatches, edits=edits, draws=draws, seed=seed)
-    background = control if model is None else model_named(model, repair_anchors=repair_anchors)
-    how: Any = {"settings": settings, "subject": subject, "layout": source.choice}
-    with tables_of([queries, *inputs]) as (asked, *tables):
-        told = specificity_file(asked, tables, output, background, **how, executor=LocalExecutor(threads))
+    against = control if model is None else model_named(model, repair_anchors=repair_anchors)
+    layout, executor = source.choice, LocalExecutor(threads)
+    with tables_of([queries, *inputs]) as (own, *tables):
+        told = specificity_file(
+            own, tables, output, against, settings=settings, subject=subject, layout=layout, executor=executor
+        )
     print(specificity_text(told, output), end="")

@@ -228,11 +228,7 @@ _XZ: Final = b"\xfd7zXZ\x00"
 
 # First bytes, what they mean, what to do. Looked up in the file and again inside gzip or zstd.
 _FOREIGN: Final = (
-    (
-        _ZIP,
-        "a zip archive or an Excel workbook",
-        "unpack it, or save the sheet as tab-separated text",
-    ),
+    (_ZIP, "a zip archive or an Excel workbook", "unpack it, or save the sheet as tab-separated text"),
     (b"\xd0\xcf\x11\xe0", "an Excel workbook", "save the sheet as tab-separated text"),
     (b"BZh", "bzip2 data", _REPACK),
     (_XZ, "xz data", _REPACK),
