@@ -212,7 +212,7 @@ class _InLanes:
         one, ends = np.zeros(1, np.int64), np.zeros((1, 4), np.int64)
         self._found = PairResults(one, ends, runs, np.zeros(1, np.int64))
         memory = make_memory(setup, size, size)
-        self._sweep = bound(align_pairs_kernel, *setup, read_only(task), 0, 1, memory, self._found)
+        self._sweep = bound(align_pairs_kernel, setup, read_only(task), 0, 1, memory, self._found)
         self._described = _Description((task.query, task.target), ends, matrix.scores, runs)
 
     def align(self, query: bytes, target: bytes) -> ShortResult:
