@@ -12,7 +12,6 @@ from plait.devices.target import Target, over_threads
 from plait.dp.pairs.choices import (
     AsAsked,
     EdgeEnds,
-    KeepChoices,
     KeepValues,
     LocalEnds,
     ScoresOnly,
@@ -461,6 +460,8 @@ def align_beside(
 _LONGEST_STRETCH = 4096
 _SHORTEST_STRETCH = 64
 _MARGIN = 64
+#: Lower than any score.
+_NO_FLOOR = -(1 << 40)
 #: Scores at the edges of regions are 32-bit, and those of lanes lie near them.
 _LARGEST = 2**31 - 2**20
 
@@ -569,8 +570,12 @@ def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = No
         return octets
     for kind in (np.int16, np.int32) if dtype is None else (dtype,):
         width = host_lanes(8 * np.dtype(kind).itemsize) if lanes is None else lanes
-        limits = stretch_limits(kind, width.width, largest, task.gap_open, task.gap_extend, columns)
         source = _source(task, width.width, kind)
+        two = host_lanes(8) if isinstance(source, PairTable) and source.query.dtype == np.uint8 else width
+        if lanes is None and rows >= 4 * ROWS * two.width:
+            # The scores of two registers are looked up in one.
+            width, source = two, _source(task, two.width, kind)
+        limits = stretch_limits(kind, width.width, largest, task.gap_open, task.gap_extend, columns)
         if limits is not None and (source is not None or dtype is not None):
             break
     else:
@@ -578,9 +583,9 @@ def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = No
     number = np.dtype(kind).type
     gap = AffineGap(number(-task.gap_open), number(-task.gap_extend))
     free = task.free
-    algebra: Any = SaturatingMaxPlus(number(limits.low), number(0))
-    if free.local:
-        algebra = MaxPlus(number(0), number(0))
+    algebra = SaturatingMaxPlus(number(limits.low), number(0))
+    if not free.local:
+        limits = limits._replace(floor=_NO_FLOOR)
     rules = sweep_rules(source, kind, bool(free.anywhere), keep)
     return PairSetup(width, gap, algebra, rules, limits)
 
@@ -606,25 +611,6 @@ def _octet_setup(task: PairList, columns: int, keep: bool, lanes: Any) -> PairSe
     limits = Region(0, 0, 0, 0, 0, min(_LONGEST_STRETCH, columns), task.gap_open, 0, 255, 0)
     rules = sweep_rules(_biased(task, source), np.uint8, False, keep)
     return PairSetup(lanes, gap, MaxPlus(np.uint8(0), np.uint8(0)), rules, limits)
-
-
-#: Lower than any score.
-_NO_FLOOR = -(1 << 40)
-
-
-def shared_setup(setup: PairSetup) -> PairSetup:
-    """The same sweep for lists of pairs, by the kernel of local alignment where that costs 3 % at the most.
-
-    All lists take six kernels: tables of few letters, local and not, profiles of scores alone, local and not,
-    profiles with choices, and 32 bits. A floor that no score reaches makes a local recurrence a global one.
-    """
-    number = type(setup.gap[0])
-    source, _, keep = setup.rules
-    traced = isinstance(source, SkewedProfile) and isinstance(keep, KeepChoices)
-    if isinstance(setup.algebra, MaxPlus) or not (traced or number is np.int32):
-        return setup
-    limits = setup.limits._replace(floor=_NO_FLOOR)
-    return setup._replace(algebra=MaxPlus(number(0), number(0)), limits=limits)
 
 
 def choice_bytes(setup: PairSetup, rows: int, columns: int) -> int:
@@ -678,7 +664,7 @@ def make_memory(setup: PairSetup, rows: int, columns: int, *, edges: bool = True
         np.arange(-1, 127, dtype=np.int8)[None],
     )
     scratch = StripeScratch(
-        np.zeros((17, width), kind),
+        np.zeros((25, width), kind),
         np.zeros((2, columns + 2 * width if octets else stretch + width), kind),
         np.zeros((2, ROWS * width if octets else stretch + width), kind),
         np.zeros((ROWS, width), np.int8),
@@ -847,7 +833,7 @@ def run_pair_list(
     `call` and `call_beside` are `align_pairs_compiled` and `align_beside_kernel` or their definitions.
     ``runs`` has no rows beyond those used.
     """
-    setup, task, threads = shared_setup(batch.setup), read_only(batch.pairs), target.threads
+    setup, task, threads = batch.setup, read_only(batch.pairs), target.threads
     rows, columns = np.diff(task.query_starts), np.diff(task.target_starts)
     none = np.zeros((0, 2), np.int64)
     found = PairResults(np.zeros_like(rows), np.zeros((rows.size, 4), np.int64), none, np.zeros_like(rows))

@@ -24,7 +24,6 @@ from plait.dp.pairs.lists import (
     choice_bytes,
     make_memory,
     read_only,
-    shared_setup,
 )
 from plait.dp.pairs.scores import ROWS, Barred
 from plait.dp.pairs.traceback import DONE, Costs, StripeBits
@@ -445,7 +444,7 @@ def sweep_tile(
     rows, columns = np.array([tile.row, tile.row_end]), np.array([tile.column, tile.column_end])
     task = PairList(costs.query, rows, costs.target, columns, *costs[2:5], pair.free)
     args = read_only(task), 0, 1, memory._replace(edges=edges), _NO_RESULTS
-    steps.sweep(shared_setup(setup), *args)
+    steps.sweep(setup, *args)
     best = memory.best
     if best[1] < _NOWHERE:
         best[1] += tile.row
