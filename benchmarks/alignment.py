@@ -263,6 +263,25 @@ def dna_rows(repeat: int) -> list[Row]:
     return rows
 
 
+def text_rows(repeat: int) -> list[Row]:
+    """A query in a text that is 8,000 times as long."""
+    query, found = mutated(1000, 0.05, 2)
+    text = list(mutated(8000 * len(query), 0, 3)[0])
+    text[len(text) // 3 : len(text) // 3 + len(found)] = found
+    pair = query, "".join(text)
+    cells = len(query) * len(text) / 1e9
+    rows = []
+    for mode, word in (("local", "sw"), ("semiglobal", "sg_dx")):
+        seconds, ours = best(
+            lambda mode=mode: align(*pair, mode=mode, threads=1).score,
+            repeat,
+        )
+        name, peer, theirs = fastest_kind(word, pair, 2)
+        check(f"in a text, {mode}", [ours], [theirs])
+        rows.append(Row(f"1,000 nt in 8 Mbp, {mode}", cells / seconds, name, cells / peer, 3))
+    return rows
+
+
 def command_rows(data: Proteins, folder: Path, repeat: int, queries: int) -> list[Row]:
     """Whole commands, start included, held to one processor."""
     if shutil.which("ssearch36") is None:
@@ -348,6 +367,7 @@ def main() -> None:
             lambda: database_rows(data, options.repeat),
             lambda: [traced_row(data, options.repeat)],
             lambda: dna_rows(options.repeat),
+            lambda: text_rows(options.repeat),
             lambda: command_rows(data, Path(folder), 3, 1),
             lambda: command_rows(data, Path(folder), 2, 20),
         )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -34,6 +36,7 @@ from plait.devices.target import CpuTarget, resolve
 from plait.dp.pairs import blocks as pair_blocks
 from plait.dp.pairs.blocks import BLOCK_LANES, CPU_SHAPE, BlockBatch, TargetBlocks
 from plait.dp.pairs.launches import BLOCK_SCORES
+from plait.dp.pairs.lists import FreeEnds
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.fasta import read_fasta
 
@@ -213,16 +216,29 @@ WORDS = st.lists(st.sampled_from(["A", "C", "AC", "ACG", "GGT", "TTTT"]), min_si
 )
 
 
+#: Modes in which texts are cut into pieces: local, and those in which both ends of the text are free.
+INSIDE, *OVER = (FreeEnds(*own, True, True, False, False) for own in product([False, True], repeat=2))
+
+
 class TestPieces:
-    @given(WORDS, st.lists(WORDS, min_size=4, max_size=30).map("".join), st.sampled_from([(3, 1), (2, 2)]))
-    def test_the_alignment_is_that_of_the_pair(self, query: str, target: str, gaps: tuple[int, int]) -> None:
+    @given(
+        WORDS,
+        st.lists(WORDS, min_size=4, max_size=30).map("".join),
+        st.sampled_from([(3, 1), (2, 2)]),
+        st.sampled_from([LOCAL, INSIDE, *OVER]),
+    )
+    def test_the_alignment_is_that_of_the_pair(
+        self, query: str, target: str, gaps: tuple[int, int], free: FreeEnds
+    ) -> None:
         """Repeats have many best alignments; the same one is chosen."""
         scoring = Scoring(match_mismatch(2, -3), *gaps)
         codes = scoring.encode(query), scoring.encode(target)
-        pairs = PairSweep(scoring=scoring, free=LOCAL, target=CPU)
+        pairs = PairSweep(scoring=scoring, free=free, target=CPU)
         (whole,) = pairs.align_each(PairBatch(code_list([codes[0]]), code_list([codes[1]])))
         batch = PairBatch(code_list([codes[0]]), code_list([codes[1]]))
+        cut = Mock(wraps=batches.score_pieces)
         with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(batches, "score_pieces", cut)
             patch.setattr(batches, "_STRETCH", 50)
             patch.setattr(batches, "_LEAST_RATIO", 0)
             patch.setattr(batches, "_LEAST_IN_LANES", 1)
@@ -230,6 +246,7 @@ class TestPieces:
             assert pairs.align_each(batch) == [whole]
             found = pairs.results(batch, keep=False)
         assert (found.scores[0], *found.ends[0, 1::2]) == (whole.score, whole.query_end, whole.target_end)
+        assert cut.called
 
     def test_reach(self) -> None:
         """As long as an alignment can get: a query of 5 and gaps of 1 that 10 less 1 can pay for."""
@@ -237,12 +254,22 @@ class TestPieces:
         own = block_query(scoring.encode("ACGTA"), scoring, LOCAL)
         assert reach_of(own, 1000) == 5 + 9
         assert reach_of(own, 5 * 14) == 14 and reach_of(own, 5 * 14 - 1) is None
+        # What is no worse than a gap of 5 may have a gap of 15.
+        assert reach_of(own._replace(free=INSIDE), 1000) == 5 + 15
+        assert all(reach_of(own._replace(free=free), 1000) is None for free in OVER)
         free = block_query(scoring.encode("ACGTA"), Scoring(match_mismatch(2, -3), 1, 0), LOCAL)
         assert reach_of(free, 1000) is None
 
+    @pytest.mark.parametrize(("mode", "short"), [("local", 300), ("semiglobal", 300 - 7 - 149 * 2)])
     @pytest.mark.parametrize(("stretches", "piece_blocks"), often(1, [(1, 1), (2, 1), (3, 9)]))
     def test_an_alignment_across_pieces(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stretches: int, piece_blocks: int
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        stretches: int,
+        piece_blocks: int,
+        mode: Any,
+        short: int,
     ) -> None:
         """Halves of the query lie as far apart as gaps can be; the sequences are long enough to be cut."""
         shape = CPU_SHAPE._replace(stretches=stretches, piece_blocks=piece_blocks)
@@ -257,10 +284,10 @@ class TestPieces:
         monkeypatch.setattr(batches, "_FEWEST_PIECES", 1)
         query = [("q", "".join(half))]
         for form in (path, database(path, "dna")):
-            (hits,) = search(query, form).hits
+            (hits,) = search(query, form, SearchSettings(mode=mode)).hits
             assert [(hit.target_name, hit.score) for hit in hits] == [
                 ("long", 600 - 7 - 119 * 2),
-                ("short", 300),
+                ("short", short),
             ]
             assert hits[0].alignment is not None and hits[0].alignment.cigar == "150=120D150="
             assert hits[0].alignment.target_start == 99_990

@@ -13,16 +13,10 @@ from numpy.typing import NDArray
 from plait.align.batches import CodeList, PairBatch, PairSweep, against, code_list, ignore_progress
 from plait.align.letters import Letters, common_kind, count_letters, letters_of
 from plait.align.results import Alignment, Alignments, alignment_of, make_alignment
-from plait.align.scoring import (
-    Matrix,
-    Scoring,
-    SubstitutionMatrix,
-    free_ends_of,
-    make_scoring,
-)
+from plait.align.scoring import Matrix, Scoring, SubstitutionMatrix, free_ends_of, make_scoring
 from plait.align.settings import FreeEnd, Kind, Mode, SeveralBest, Traceback
 from plait.align.short_pairs import MOST_RESIDUES, ShortPairs, ShortResult
-from plait.devices.target import resolve
+from plait.devices.target import resolve, spelled
 from plait.dp.pairs.kbest import Ranks
 from plait.dp.pairs.rows import RowSweep, row_sweep
 from plait.errors import InvalidInput, Unsupported, whole
@@ -34,23 +28,18 @@ _MOST_BYTES = 1 << 32
 _FAR = 1 << 40
 
 
-def _counts(sequences: Sequence[str | bytes]) -> NDArray[np.int64]:
-    raw = (s.encode("ascii", "replace") if isinstance(s, str) else s for s in sequences)
-    return count_letters(np.frombuffer(b"".join(raw), np.uint8))
+def _joined(sequences: Sequence[str | bytes]) -> bytes:
+    return b"".join([s.encode("ascii", "replace") if isinstance(s, str) else s for s in sequences])
 
 
 def guess_kind(queries: Sequence[str | bytes], targets: Sequence[str | bytes]) -> Kind:
     """What the sequences are: see `plait.align.letters.kind_of`."""
-    if len(queries) == len(targets) == 1 and queries[0] and targets[0]:
-        # The rules of all letters take ten times as long as an alignment of few.
-        letters = {*queries[0], *targets[0]}
-        if letters <= (_BASES if letters <= _BASES else _BASE_BYTES):
-            return "dna"
-    return common_kind({"the queries": _counts(queries), "the targets": _counts(targets)})
-
-
-_BASES: Final = frozenset("ACGTUacgtu")
-_BASE_BYTES: Final = frozenset(b"ACGTUacgtu")
+    alone = len(queries) == len(targets) == 1 and queries[0] and targets[0]
+    # The rules of all letters take ten times as long as an alignment of few.
+    if alone and not _joined([*queries, *targets]).translate(None, b"ACGTUacgtu"):
+        return "dna"
+    counts = [count_letters(np.frombuffer(_joined(own), np.uint8)) for own in (queries, targets)]
+    return common_kind(dict(zip(("the queries", "the targets"), counts, strict=True)))
 
 
 class AlignmentEnds(NamedTuple):
@@ -772,3 +761,7 @@ def align_many(
     aligner = _aligner([letters], columns, settings)
     found = aligner.align_many(aligner.scoring.encode(letters), aligner.encode(columns, "target"))
     return found.of([letters] * len(columns), columns)
+
+
+for _function in (score, end_pairs, align, align_pairs, align_many, score_pairs, score_many):
+    spelled(_function, make_scoring, make_aligner)

@@ -284,11 +284,18 @@ class Pieces(NamedTuple):
 
 
 def reach_of(query: BlockQuery, size: int) -> int | None:
-    """Residues of a target of `size` that an alignment of positive score can span; None: better not cut."""
-    if query.gap_extend < 1:
+    """Residues of a target of `size` that the best alignment can span; None: it cannot be cut, or better not.
+
+    Of local alignments that is one of positive score; of others, all of the query, with free ends of the
+    target, one no worse than the query in a gap.
+    """
+    free = query.free
+    inside = free.target_start and free.target_end and not (free.query_start or free.query_end)
+    if query.gap_extend < 1 or not (free.local or inside):
         return None
+    least = 1 if free.local else -int(gap_cost(query, np.array(query.rows.size)))
     earned = int(np.maximum(query.scores.max(axis=1), 0)[query.rows].sum(dtype=np.int64))
-    reach = query.rows.size + max(earned - 1, 0) // query.gap_extend
+    reach = query.rows.size + max(earned - least, 0) // query.gap_extend
     return reach if _LEAST_RATIO * reach <= min(size, _STRETCH) else None
 
 
@@ -304,7 +311,7 @@ def stretches(size: int, reach: int, times: int = 1) -> Iterator[tuple[int, int,
 
 
 def score_pieces(query: BlockQuery, codes: NDArray[np.uint8], reach: int, target: Target) -> Pieces:
-    """Local scores of a query with all pieces of a stretch; `reach` is that of `reach_of`.
+    """Scores of a query with all pieces of a stretch; `reach` is that of `reach_of`.
 
     `codes` are the stretch, in codes that `query` has scores for.
     """
@@ -390,7 +397,7 @@ class PairSweep:
         if simple is not None:
             progress(int(cells[simple[0]].sum()))
             take(*simple)
-        in_lanes = (cells >= _LEAST_IN_LANES) & bool(self.free.local and tiled)
+        in_lanes = (cells >= _LEAST_IN_LANES) & tiled
         for k in np.flatnonzero(in_lanes).tolist():
             own = self._along_text(batch.queries[k], batch.targets[k], keep, progress)
             if own is not None:
@@ -451,11 +458,11 @@ class PairSweep:
     def _along_text(
         self, query: NDArray[np.uint8], text: NDArray[np.uint8], keep: bool, progress: _Progress
     ) -> PairResults | None:
-        """The local alignment with a text so long that pieces of it, in lanes, are swept much faster."""
-        if text.size < _FEWEST_PIECES * query.size:
-            return None
-        own = block_query(query, self.scoring, self.free)
-        reach = reach_of(own, text.size)
+        """The alignment with a text so long that pieces of it, in lanes, are swept much faster."""
+        free = self.free
+        # Pieces do not end where the text does: what is left out of the query there is looked at apart.
+        own = block_query(query, self.scoring, free._replace(query_start=False, query_end=False))
+        reach = reach_of(own, text.size) if text.size >= _FEWEST_PIECES * query.size else None
         if reach is None or text.size < _FEWEST_PIECES * reach:
             return None
         shape, target = sweep_shape(self.target), self.target
@@ -473,21 +480,28 @@ class PairSweep:
 
         def of_part(first: int, last: int, kept: bool) -> PairResults:
             batch = PairBatch(code_list([query]), code_list([text[first:last]]))
-            found = self.results(batch, kept, tiled=False)
+            at_start, at_end = free.query_start and not first, free.query_end and last == text.size
+            ends = free._replace(query_start=at_start, query_end=at_end)
+            sweep = PairSweep(scoring=self.scoring, free=ends, target=self.target)
+            found = sweep.results(batch, kept, tiled=False)
             found.ends[:, 2:] += first
             return found
 
-        if not best:
-            return of_part(0, 1, keep)
-        ends = [
-            of_part(start, min(start + pieces.size, text.size), False)
+        places = [
+            (start, min(start + pieces.size, text.size))
             for pieces in swept
             for start in pieces.starts[pieces.scores == best].tolist()
         ]
-        first = min(ends, key=lambda found: found.ends[0, [1, 3]].tolist())
+        if not free.local:
+            # All end with the query, and the first piece has the first end.
+            places = [*places[:1], (0, reach), (max(text.size - reach, 0), text.size)]
+        elif not best:
+            places = [(0, 1)]
+        found = [of_part(*place, False) for place in places]
+        first = min(found, key=lambda own: (-own.scores[0], *own.ends[0, [1, 3]]))
         # A piece may hold only some of the alignments that end there; this holds all of them.
         end = int(first.ends[0, 3])
-        return of_part(max(end - reach, 0), end, True) if keep else first
+        return of_part(max(end - reach, 0), max(end, 1), True) if keep else first
 
     def alignments(self, batch: PairBatch, results: PairResults) -> Alignments:
         """What `results` with runs say of the pairs."""

@@ -76,21 +76,14 @@ def offer_border(query: BlockQuery, lengths: NDArray[np.int32], scores: NDArray[
     scores[empty] = 0 if free.query_start or free.query_end else -int(query_gap)
 
 
-def _repacked(blocks: TargetBlocks, where: NDArray[np.int64]) -> TargetBlocks:
-    """Some targets, by block and lane, in blocks of their own."""
-    lanes = blocks.packed.shape[1]
-    count = -(-len(where) // lanes)
-    lengths = np.zeros((count, lanes), np.int32)
-    lengths.ravel()[: len(where)] = blocks.lengths[where[:, 0], where[:, 1]]
-    widths = -(-lengths.max(axis=1).astype(np.int64) // COLUMNS) * COLUMNS
-    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(widths)])
-    packed = np.full((int(first[-1]), lanes), PAD, np.uint8)
-    for k, (block, lane) in enumerate(where):
-        size = blocks.lengths[block, lane]
-        start = blocks.first_columns[block]
-        to = first[k // lanes]
-        packed[to : to + size, k % lanes] = blocks.packed[start : start + size, lane]
-    return TargetBlocks(packed, first, lengths)
+def _repacked(blocks: TargetBlocks, where: NDArray[np.int64]) -> tuple[TargetBlocks, NDArray[np.int64]]:
+    """Some targets, by block and lane, in blocks of their own, and the number of the target in each lane."""
+    sizes, firsts = blocks.lengths[*where.T], blocks.first_columns[where[:, 0]]
+    places = zip(firsts, firsts + sizes, where[:, 1], strict=True)
+    texts = [blocks.packed[first:last, lane].tobytes() for first, last, lane in places]
+    layout = arrange(sizes)
+    again = packed_blocks(b"".join(texts), np.cumsum(sizes) - sizes, layout)
+    return again, layout.order[: len(where)]
 
 
 def _score(
@@ -124,8 +117,8 @@ def _score(
     return out.astype(np.int64)
 
 
-#: In the place of a score that lanes could not hold, where that is asked for and it is one of few in so many.
-TOO_HIGH: Final = -1
+#: Lower than any score: of a lane that could not hold it, where that is asked for and it is one of few.
+TOO_HIGH: Final = -(1 << 40)
 _FEW_LANES: Final = 8
 
 
@@ -299,16 +292,15 @@ def run_blocks(
     raw = _score(call, setup, blocks, threads, progress)
     scores = raw - setup.zero
     over = np.argwhere(raw >= setup.ceiling)
-    if not sure and 0 < len(over) <= raw.size // _FEW_LANES:
-        offer_border(query, blocks.lengths, scores)
-        scores[over[:, 0], over[:, 1]] = TOO_HIGH
-        return scores
-    if over.size:
-        again = _repacked(blocks, over)
+    left = not sure and len(over) <= raw.size // _FEW_LANES
+    if over.size and not left:
+        again, order = _repacked(blocks, over)
         wider = tuple(k for k in kinds if np.iinfo(k).max > np.iinfo(setup.border.top.dtype).max)
         found = run_blocks(call, query, again, threads, lambda cells: None, wider)
-        scores[over[:, 0], over[:, 1]] = found.ravel()[: len(over)]
+        scores[*over[order].T] = found.ravel()[: len(over)]
     offer_border(query, blocks.lengths, scores)
+    if left:
+        scores[*over.T] = TOO_HIGH
     return scores
 
 
