@@ -76,7 +76,7 @@ class Region(NamedTuple):
 class StripeScratch(NamedTuple):
     """Memory of one thread.
 
-    In the type of the scores: `groups` (25, lanes), values on their way between memory and lanes; `above` and
+    In the type of the scores: `groups` (17, lanes), values on their way between memory and lanes; `above` and
     `below` (2, stretch + lanes), ``h`` and ``f`` above and below a stretch; for differences (2, columns + 2 *
     lanes), above and below all columns, and (2, ROWS * lanes), of the rows of a stripe. `exists` is int8
     (ROWS, lanes), 1 for the rows that exist; `score` the memory of the score source.
@@ -99,8 +99,7 @@ def _visit(step: Any, keep: Any, bits: Any, at: int, v: int, diag: Any, e: Any, 
     p, alg, onward = step
     before = choice(alg, extend(alg, diag, s), e)
     h = choice(alg, before, f)
-    opened = add_saturating(h, p.open)
-    e_next = maximum(add_saturating(e, p.prolong), opened)
+    e_next = maximum(add_saturating(e, p.prolong), add_saturating(h, p.open))
     f_next = maximum(add_saturating(f, onward), add_saturating(before, p.open))
     note(keep, (p, alg), bits, at, v, (diag, e, s, h, e_next, f_next))
     return h, e_next, f_next
@@ -113,12 +112,11 @@ def _rows_of_lanes(step: Any, keep: Any, bits: Any, at: int, state: Any, above: 
     `state` is h and e of the rows, the f of the last row, and the h above the first row one step ago.
     """
     h, e, _, diag = state
-    up, f = above
-    h0, e0, f0 = _visit(step, keep, bits, at, 0, diag, e[0], f, s[0])
+    h0, e0, f0 = _visit(step, keep, bits, at, 0, diag, e[0], above[1], s[0])
     h1, e1, f1 = _visit(step, keep, bits, at, 1, h[0], e[1], f0, s[1])
     h2, e2, f2 = _visit(step, keep, bits, at, 2, h[1], e[2], f1, s[2])
     h3, e3, f3 = _visit(step, keep, bits, at, 3, h[2], e[3], f2, s[3])
-    return (h0, h1, h2, h3), (e0, e1, e2, e3), (f0, f1, f2, f3), up
+    return (h0, h1, h2, h3), (e0, e1, e2, e3), (f0, f1, f2, f3)
 
 
 @shared
@@ -253,26 +251,22 @@ def _leave_stretch(lanes: Any, edges: Any, scratch: Any, stripe: Any, base: int)
 
 
 @shared
-def _hand_down(lanes: Any, groups: Any, edge: Any, stripe: Any, start: int, t: int, h: Any, f: Any) -> None:
-    """Write what the last row of a stripe hands down, whichever that is; step 0 of its lane is `start`."""
-    last = stripe[1] - 1
-    lane, at = last // 4, start + t + lanes.width - 1 - last // 4
-    if lane <= t and t < stripe[3] - stripe[2] + lane:
-        _store_rows(lanes, groups, 17, h)
-        _store_rows(lanes, groups, 21, f)
-        edge[0, at], edge[1, at] = groups[17 + last % 4, lane], groups[21 + last % 4, lane]
+def _existing(exist: Any, above: Any, h: Any, f: Any) -> Any:
+    """Rows that do not exist pass on what comes from above: the last one has the last row of the stripe."""
+    h0, f0 = select(exist[0], h[0], above[0]), select(exist[0], f[0], above[1])
+    h1, f1 = select(exist[1], h[1], h0), select(exist[1], f[1], f0)
+    h2, f2 = select(exist[2], h[2], h1), select(exist[2], f[2], f1)
+    h3, f3 = select(exist[3], h[3], h2), select(exist[3], f[3], f2)
+    return (h0, h1, h2, h3), (f0, f1, f2, f3)
 
 
 @shared
 def _sweep_stretch(lanes: Any, step: Any, rules: Any, scratch: Any, bits: Any, stripe: Any) -> None:
     """Visit the rows of a stripe in a stretch of columns."""
     source, anywhere, keep = rules
-    score, groups = scratch.score, scratch.groups
+    score, groups, width = scratch.score, scratch.groups, lanes.width
     _, rows, first, last = stripe
-    columns = last - first
-    single = OneLane(1)
-    width = lanes.width
-    least = step[1].zero
+    columns, single, least = last - first, OneLane(1), step[1].zero
     one = splat(lanes, load(single, groups, 8, 1))
     none = splat(lanes, load(single, score.counts, 0, 1))
     exist = (
@@ -294,19 +288,17 @@ def _sweep_stretch(lanes: Any, step: Any, rules: Any, scratch: Any, bits: Any, s
         letters = enter(source, letters, first + t)
         s = _four_scores(source, lanes, one, score, letters, t)
         up = shift_in(state[0][3], load(single, scratch.above, 0, t))
-        f = shift_in(state[2], load(single, scratch.above, 1, t))
-        h, e, down, diag = _rows_of_lanes(step, keep, bits, t, state, (up, f), s)
-        after = h, e, down[3], diag
+        above = up, shift_in(state[2], load(single, scratch.above, 1, t))
+        h, e, f = _rows_of_lanes(step, keep, bits, t, state, above, s)
+        if not complete:
+            h, f = _existing(exist, above, h, f)
+        after = h, e, f[3], up
         if t >= width - 1 and t < columns:
             state, seen = after, after[0]
         else:
             state, seen = _inside(lanes, score, t, columns, state, after, least)
-        if complete:
-            store(single, scratch.below, 0, t, last_lane(h[3]))
-            store(single, scratch.below, 1, t, last_lane(down[3]))
-        else:
-            seen = _four_where(exist, seen, (least, least, least, least))
-            _hand_down(lanes, groups, scratch.below, stripe, 0, t, h, down)
+        store(single, scratch.below, 0, t, last_lane(h[3]))
+        store(single, scratch.below, 1, t, last_lane(f[3]))
         if anywhere:
             limit = _watch_rows(lanes, groups, limit, seen, t)
     _store_rows(lanes, groups, 0, state[0])
@@ -336,7 +328,19 @@ def _octets_of_lanes(
     v1, e1, two = _visit_octets(step, keep, bits, t, 1, (v[1], e[1]), one, s[1])
     v2, e2, three = _visit_octets(step, keep, bits, t, 2, (v[2], e[2]), two, s[2])
     v3, e3, four = _visit_octets(step, keep, bits, t, 3, (v[3], e[3]), three, s[3])
-    return letters, (v0, v1, v2, v3), (e0, e1, e2, e3), (one, two, three, four)
+    each = (one[0], two[0], three[0], four[0]), (one[1], two[1], three[1], four[1])
+    return letters, (v0, v1, v2, v3), (e0, e1, e2, e3), each
+
+
+@shared
+def _hand_down(lanes: Any, scratch: Any, stripe: Any, t: int, each: Any) -> None:
+    """Write what the last row of a stripe hands down, whichever that is, in place of what came from above."""
+    edge, groups, last = scratch.above, scratch.groups, stripe[1] - 1
+    lane, at = last // 4, stripe[2] + t + lanes.width - 1 - last // 4
+    if lane <= t and t < stripe[3] - stripe[2] + lane:
+        _store_rows(lanes, groups, 9, each[0])
+        _store_rows(lanes, groups, 13, each[1])
+        edge[0, at], edge[1, at] = groups[9 + last % 4, lane], groups[13 + last % 4, lane]
 
 
 @shared
@@ -354,15 +358,13 @@ def _sweep_octets(lanes: Any, step: Any, rules: Any, scratch: Any, bits: Any, st
             letters, v, e, each = _octets_of_lanes(step, rules, lanes, scratch, bits, start, t, state)
             inside = _lanes_inside(lanes, scratch.score, t, columns)
             v, e = _four_inside(inside, v, state[1]), _four_inside(inside, e, state[2])
-            state = letters, v, e, each[3]
-            one, two, three, four = each
-            h, f = (one[0], two[0], three[0], four[0]), (one[1], two[1], three[1], four[1])
-            _hand_down(lanes, groups, edge, stripe, start, t, h, f)
+            state = letters, v, e, (each[0][3], each[1][3])
+            _hand_down(lanes, scratch, stripe, t, each)
         for t in range(first, first if part else last):
             letters, v, e, each = _octets_of_lanes(step, rules, lanes, scratch, bits, start, t, state)
-            state = letters, v, e, each[3]
-            store(single, edge, 0, start + t, last_lane(each[3][0]))
-            store(single, edge, 1, start + t, last_lane(each[3][1]))
+            state = letters, v, e, (each[0][3], each[1][3])
+            store(single, edge, 0, start + t, last_lane(each[0][3]))
+            store(single, edge, 1, start + t, last_lane(each[1][3]))
     _store_rows(lanes, groups, 0, state[1])
     _store_rows(lanes, groups, 4, state[2])
 

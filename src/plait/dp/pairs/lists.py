@@ -664,7 +664,7 @@ def make_memory(setup: PairSetup, rows: int, columns: int, *, edges: bool = True
         np.arange(-1, 127, dtype=np.int8)[None],
     )
     scratch = StripeScratch(
-        np.zeros((25, width), kind),
+        np.zeros((17, width), kind),
         np.zeros((2, columns + 2 * width if octets else stretch + width), kind),
         np.zeros((2, ROWS * width if octets else stretch + width), kind),
         np.zeros((ROWS, width), np.int8),
