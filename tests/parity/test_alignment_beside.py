@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from support.examples import FULL, often
 
 from plait.align import align_pairs
 from plait.devices.target import CpuTarget, ReferenceTarget
-from plait.dp.pairs import lists
+from plait.dp.pairs import choices, lists
 from plait.dp.pairs.launches import PAIR_LIST
 from plait.dp.pairs.lists import FreeEnds, ListBatch, PairList, PairResults, make_setup
 from plait.dp.pairs.scores import Matches, PairTable
@@ -213,28 +214,47 @@ def test_many_letters_interpreted(free: tuple[bool, ...]) -> None:
         assert_same(target.launch(PAIR_LIST, beside(task, 4)), wanted)
 
 
+ENDS = FREE[0], FREE[-1], FREE[6]
+
+
 @pytest.mark.parametrize(
-    ("match", "mismatch", "costs"),
+    ("match", "mismatch", "costs", "ends"),
     [
         # What cells lie above those on their diagonals goes up to a match and a gap, down to two gaps.
-        (127, -42, (42, 0)),
-        (127, -84, (42, 0)),
-        (127, -84, (42, 42)),
-        (0, -85, (85, 0)),
-        (15, -160, (80, 80)),
-        (3, -128, (84, 44)),
-        (255 - 3 * 84, -85, (84, 1)),
-        (6, -17, (10, 1)),
+        (127, -42, (42, 0), ENDS),
+        (127, -84, (42, 0), ENDS),
+        (127, -84, (42, 42), ENDS),
+        (0, -85, (85, 0), ENDS),
+        (15, -160, (80, 80), ENDS),
+        (3, -128, (84, 44), ENDS),
+        (255 - 3 * 84, -85, (84, 1), ENDS),
+        (6, -17, (10, 1), (*ENDS, LOCAL)),
+        # Values of local alignment stay within octets until a gap more is taken from them.
+        (127, -64, (32, 0), [LOCAL]),
+        (127, -64, (32, 32), [LOCAL]),
+        (3, -126, (63, 0), [LOCAL]),
+        (15, -120, (60, 60), [LOCAL]),
+        (255 - 4 * 62, -63, (62, 1), [LOCAL]),
     ],
 )
-def test_scores_at_the_limits(match: int, mismatch: int, costs: tuple[int, int]) -> None:
+def test_scores_at_the_limits(match: int, mismatch: int, costs: tuple[int, int], ends: Any) -> None:
     mismatch = max(mismatch, -128)
     rng, target, width = random.Random(match), CpuTarget(1), host_lanes(8).width
-    for free in (FREE[0], FREE[-1], FREE[6], LOCAL):
+    for free in ends:
         matrix = matrix_of(3, match, mismatch)
         task = task_of(rng, [rng.randint(1, 70) for _ in range(width + 7)], matrix, costs, free)
         wanted = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
         assert_same(target.launch(PAIR_LIST, beside(task, width)), wanted)
+
+
+@pytest.mark.parametrize("free", [FREE[0], LOCAL])
+def test_choices_that_caches_do_not_hold(free: tuple[bool, ...]) -> None:
+    """They are written past them; scores grow far beyond what an octet holds."""
+    rng, target, width = random.Random(5), CpuTarget(1), host_lanes(8).width
+    size = 20 + isqrt(2 * choices._CACHED // width)
+    task = task_of(rng, [size - k % 9 for k in range(width)], matrix_of(4, 2, -3), (7, 2), free)
+    wanted = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
+    assert_same(target.launch(PAIR_LIST, beside(task, width)), wanted)
 
 
 def test_one_score_of_equal_letters_needs_no_table() -> None:
@@ -266,6 +286,7 @@ def test_what_octets_do_not_hold() -> None:
     assert not serves(2, -3, (7, 2), (*FREE[0], False, True)) and not serves(2, 1, (7, 2), LOCAL)
     assert serves(2, 1, (7, 2))
     assert serves(105, -100, (50, 0)) and not serves(106, -100, (50, 0)) and not serves(105, -101, (50, 0))
+    assert serves(55, -100, (50, 0), LOCAL) and not serves(56, -100, (50, 0), LOCAL)
     assert serves(5, -14, (7, 2)) and not serves(5, -15, (7, 2)) and not serves(5, -4, (2, 3))
     task = task_of(rng, [9] * 9, matrix_of(4, 2, -3), (7, 2), FREE[0])
     assert lists._octets(ListBatch(make_setup(task, keep=True), task)) is None

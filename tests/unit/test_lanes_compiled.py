@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from support.examples import often
 
+from plait.dp.pairs.lists import lane_rows
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import (
     add_saturating,
@@ -41,6 +42,7 @@ from plait.lang.lanes import (
     splat,
     store,
     store_turned,
+    stream,
     subtract_saturating,
     widen,
 )
@@ -312,6 +314,20 @@ def test_squares_are_turned_and_lanes_narrowed(width: int) -> None:
     for function, own in zip((kernel(turned_and_narrowed), turned_and_narrowed), found, strict=True):
         function(lanes_of(width), rows, picked, wide, *own)
     assert all(map(np.array_equal, *found))
+
+
+def streamed(lanes: Any, rows: Any, out: Any) -> None:
+    stream(lanes, out, 1, 0, load(lanes, rows, 0, 0))
+
+
+@pytest.mark.parametrize("width", sorted({1, 8, host_lanes(8).width, 64}))
+def test_groups_go_past_the_caches(width: int) -> None:
+    rows = np.arange(1, width + 1, dtype=np.uint8)[None]
+    for function in (kernel(streamed), streamed):
+        out = lane_rows(3, width, np.uint8)
+        out[:] = 99
+        function(lanes_of(width), rows, out)
+        assert np.array_equal(out[1], rows[0]) and (out[::2] == 99).all()
 
 
 class Inner(NamedTuple):

@@ -218,18 +218,29 @@ def vector_load(typing_context: Any, lanes: Any, rows: Any, row: Any, lane: Any)
     return kind(lanes, rows, types.int64, types.int64), generate
 
 
-@intrinsic
-def vector_store(typing_context: Any, lanes: Any, rows: Any, row: Any, lane: Any, value: Any) -> Any:
-    """Write a group to one row."""
-    if not in_rows(rows) or not rows.mutable or value != LaneGroup(rows.dtype, lane_count(lanes)):
-        return None
+def _storing(streamed: bool) -> Any:
+    """Write a group to one row, `streamed`: past the caches."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = address_of(context, builder, signature.args[1], args[1:4], vector_type(value))
-        builder.store(args[4], place).align = alignment(rows)
-        return context.get_dummy_value()
+    @intrinsic
+    def operation(typing_context: Any, lanes: Any, rows: Any, row: Any, lane: Any, value: Any) -> Any:
+        if not in_rows(rows) or not rows.mutable or value != LaneGroup(rows.dtype, lane_count(lanes)):
+            return None
 
-    return types.void(lanes, rows, types.int64, types.int64, value), generate
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kind = vector_type(value)
+            written = builder.store(args[4], address_of(context, builder, signature.args[1], args[1:4], kind))
+            written.align = context.get_abi_sizeof(kind) if streamed else alignment(rows)
+            if streamed:
+                once = builder.module.add_metadata([ir.Constant(INDEX, 1)])
+                written.set_metadata("nontemporal", once)
+            return context.get_dummy_value()
+
+        return types.void(lanes, rows, types.int64, types.int64, value), generate
+
+    return operation
+
+
+vector_store, vector_stream = _storing(streamed=False), _storing(streamed=True)
 
 
 @intrinsic
@@ -667,16 +678,16 @@ def _of_three(operation: Any) -> Any:
     return lambda a, b, c: operation(a, b, c)
 
 
+def _of_five(operation: Any) -> Any:
+    return lambda a, b, c, d, e: operation(a, b, c, d, e)
+
+
 def _load_group(lanes, rows, row, lane):  # type: ignore[no-untyped-def]
     return vector_load(lanes, rows, row, lane)
 
 
 def _load_one(lanes, rows, row, lane):  # type: ignore[no-untyped-def]
     return element_load(rows, row, lane)
-
-
-def _store_group(lanes, rows, row, lane, value):  # type: ignore[no-untyped-def]
-    vector_store(lanes, rows, row, lane, value)
 
 
 def _store_one(lanes, rows, row, lane, value):  # type: ignore[no-untyped-def]
@@ -750,7 +761,8 @@ def _by_kind(operation: Any, number: Any, group: Any) -> None:
 
 
 by_width(groups.load, _load_one, _load_group)
-by_width(groups.store, _store_one, _store_group)
+by_width(groups.store, _store_one, _of_five(vector_store))
+by_width(groups.stream, _store_one, _of_five(vector_stream))
 by_width(groups.splat, _second, _of_two(vector_splat))
 specialise(groups.prefetch, lambda rows, row: _of_two(row_prefetch))
 _by_kind(groups.maximum, _maximum_numbers, _of_two(vector_maximum))

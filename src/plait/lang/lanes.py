@@ -144,6 +144,11 @@ def store(lanes: Any, rows: Any, row: int, lane: int, value: Any) -> None:
         rows[row, lane : lane + lanes.width] = value
 
 
+def stream(lanes: Any, rows: Any, row: int, lane: int, value: Any) -> None:
+    """As `store`, past the caches, for what would not stay there; groups begin at multiples of their size."""
+    store(lanes, rows, row, lane, value)
+
+
 def prefetch(rows: Any, row: int) -> None:
     """Bring the beginning of ``rows[row]`` near, and do not wait for it; in Python there is nothing to do."""
     if rows.ndim > 2 or not rows.flags.c_contiguous or not 0 <= row < len(rows):

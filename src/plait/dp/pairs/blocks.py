@@ -28,7 +28,6 @@ from plait.dp.pairs.lists import read_only
 from plait.errors import Unsupported
 from plait.lang.compile import kernel, shared
 
-_MOST_OCTET: Final = 127
 #: Blocks for a thread at a time.
 _SHARE_CELLS = 1 << 28
 _Columns = TypeVar("_Columns", bound=tuple[NDArray[Any], ...])
@@ -95,8 +94,7 @@ def _score(
 ) -> NDArray[np.int64]:
     blocks = read_only(blocks)
     kind = setup.border.units.dtype
-    info = np.iinfo(kind)
-    lengths = np.minimum(blocks.lengths, info.max).astype(kind)
+    lengths = np.minimum(blocks.lengths, np.iinfo(kind).max).astype(kind)
     widths = np.diff(blocks.first_columns)
     out = np.zeros(blocks.lengths.shape, kind)
     work = np.concatenate([np.zeros(1, np.int64), np.cumsum(widths)]) * (
@@ -226,7 +224,7 @@ def score_blocks(call: Callable[..., Any], batch: BlockBatch, target: Target) ->
     sizes = np.array([query.rows.size for query in queries])
     raw = np.zeros((chosen.size, blocks.lengths.shape[1]), np.int8)
     memory = block_memory(setup._replace(query=setup.query[: sizes.max()]))
-    lengths = np.minimum(kept.lengths, _MOST_OCTET).astype(np.int8)
+    lengths = np.minimum(kept.lengths, np.iinfo(np.int8).max).astype(np.int8)
     together = score_queries_kernel if call is score_blocks_kernel else interpreted(score_queries_kernel)
     together(setup, sizes, kept.packed, kept.first_columns, lengths, chosen, counts, memory, raw)
     parts = np.split(raw, np.cumsum(counts)[:-1])
@@ -287,8 +285,7 @@ def run_blocks(
     setups = (block_setup(query, _widest(blocks), kind) for kind in kinds)
     setup = next((setup for setup in setups if setup is not None), None)
     if setup is None:
-        why = "they could reach 2^31; scale scores and gap costs down"
-        raise Unsupported("these scores", why=why)
+        raise Unsupported("these scores", why="they could reach 2^31; scale scores and gap costs down")
     raw = _score(call, setup, blocks, threads, progress)
     scores = raw - setup.zero
     over = np.argwhere(raw >= setup.ceiling)
@@ -360,15 +357,11 @@ class Layout(NamedTuple):
 def arrange(lengths: NDArray[np.signedinteger]) -> Layout:
     """Sort sequences by length, (n,), and deal them out to blocks; `Unsupported` from 2^31 residues on."""
     lengths = lane_lengths(lengths)
-    blocks = -(-lengths.size // BLOCK_LANES)
-    order = np.full(blocks * BLOCK_LANES, -1, np.int64)
-    order[: lengths.size] = np.argsort(-lengths, kind="stable")
-    sorted_lengths = np.zeros(blocks * BLOCK_LANES, np.int32)
-    sorted_lengths[: lengths.size] = lengths[order[: lengths.size]]
-    lanes = sorted_lengths.reshape(blocks, BLOCK_LANES)
-    first_columns = np.zeros(blocks + 1, np.int64)
+    own, left = np.argsort(-lengths, kind="stable"), -lengths.size % BLOCK_LANES
+    lanes = np.append(lengths[own], np.zeros(left, np.int32)).reshape(-1, BLOCK_LANES)
+    first_columns = np.zeros(len(lanes) + 1, np.int64)
     np.cumsum(-(-lanes[:, 0].astype(np.int64) // COLUMN_STEP) * COLUMN_STEP, out=first_columns[1:])
-    return Layout(order, lanes, first_columns)
+    return Layout(np.append(own, np.full(left, -1)), lanes, first_columns)
 
 
 def pack_texts_by_group(
@@ -469,8 +462,7 @@ def pack_texts(
     """
     layout = arrange(lengths)
     order = layout.order[: firsts.size]
-    starts = np.zeros(layout.lengths.shape, np.int64)
-    starts.ravel()[: firsts.size] = firsts[order]
+    starts = firsts[layout.order].reshape(layout.lengths.shape)
     packed = np.full((int(layout.first_columns[-1]), BLOCK_LANES), PAD, np.uint8)
     call(letters, starts, layout.lengths, layout.first_columns, packed)
     return TargetBlocks(packed, layout.first_columns, layout.lengths), order
@@ -516,11 +508,10 @@ _PARTS: Final = 2
 
 def sweep_shape(target: Target) -> SweepShape:
     """What is best swept at a time: for GPUs large pieces of the database, many queries with each."""
-    devices = len(target.devices)
-    if not devices:
+    if not target.devices:
         return CPU_SHAPE
     return SweepShape(
-        tasks=_PARTS * devices,
+        tasks=_PARTS * len(target.devices),
         waiting=1,
         queries=256,
         least_cells=1 << 42,

@@ -9,6 +9,7 @@ import numpy as np
 from plait.dp.pairs.gaps import choices
 from plait.lang.compile import by_type_of, shared
 from plait.lang.lanes import (
+    add_saturating,
     equal,
     greater,
     load,
@@ -19,6 +20,7 @@ from plait.lang.lanes import (
     select,
     splat,
     store,
+    stream,
     subtract_saturating,
     widen,
 )
@@ -98,6 +100,32 @@ note = by_type_of(
 )
 
 
+#: Bytes of choices that may stay in the caches until they are read.
+_CACHED = 1 << 23
+
+
+@shared
+def note_octet(lanes: Any, size: Any, bits: Any, row: Any, marks: Any, cells: Any) -> None:
+    """Note the choices of two cells, as `OctetBits` reads them: ``e`` where it is not the diagonal.
+
+    `size` is the bytes of all choices. `marks` are 1, 2, 4, ... and 0. A compiler that knew them would load
+    each by its address each time, and compare what was subtracted instead of what is 0. `cells` are what
+    `differences` gives of both, and their scores. A sum of what is chosen is one operation with AVX-512.
+    """
+    one, two, s = cells
+    zero, none = marks[8], marks[8] ^ marks[8]
+    noted = select(equal(one[0], s[0]), marks[0], select(equal(one[0], one[1]), marks[1], none))
+    noted = noted + select(equal(two[0], s[1]), marks[4], select(equal(two[0], two[1]), marks[5], none))
+    noted = noted + select(equal(one[4], zero), marks[2], none)
+    noted = noted + select(equal(one[5], zero), marks[3], none)
+    noted = noted + select(equal(two[4], zero), marks[6], none)
+    noted = noted + select(equal(two[5], zero), marks[7], none)
+    if size > _CACHED:
+        stream(lanes, bits, row, 0, noted)
+    else:
+        store(lanes, bits, row, 0, noted)
+
+
 class EdgeEnds(NamedTuple):
     """Alignments end in the last row or column, where `plait.dp.pairs.lists.find_end` looks.
 
@@ -120,28 +148,30 @@ class LocalEnds(NamedTuple):
 
 def _local_at_top(ends: Any, lanes: Any) -> Any:
     none = splat(lanes, np.int16(0))
-    return none, none, none
+    return none, splat(lanes, np.uint8(0)), none, none
 
 
 def _local_with_floor(ends: Any, lanes: Any, seen: Any, u: Any, s: Any) -> Any:
     # From 255 on a value lies so far above what a cell can lie below it that there is no floor.
-    value, opened = narrow(u, seen[0]), splat(lanes, ends.opened)
+    value, opened = seen[1], splat(lanes, ends.opened)
     first, second = subtract_saturating(opened + u, value), subtract_saturating(opened + opened, value)
     return maximum(s[0], first), maximum(s[1], second)
 
 
 def _local_see(ends: Any, lanes: Any, seen: Any, row: Any, v: Any, u: Any) -> Any:
-    value, best, found = seen
+    value, octet, best, found = seen
     opened = splat(lanes, ends.opened)
+    octet = subtract_saturating(add_saturating(narrow(u, value), v), opened)
     value = value + (widen(value, v) - widen(value, opened))
     more = widen(value, subtract_saturating(u, opened))
-    here = splat(lanes, np.int16(2 * row)) + minimum(more, splat(lanes, np.int16(1)))
+    # A compiler that knew this number would make masks of it.
+    here = splat(lanes, np.int16(2 * row)) + minimum(more, splat(lanes, np.int16(ends.marks[6])))
     better = greater(value + more, best)
-    return value, maximum(best, value + more), select(better, here, found)
+    return value, octet, maximum(best, value + more), select(better, here, found)
 
 
 def _local_keep_best(ends: Any, lanes: Any, kept: Any, seen: Any, at: Any) -> Any:
-    _, best, found = seen
+    _, _, best, found = seen
     before, before_row, unit = load(lanes, kept, 0, 0), load(lanes, kept, 1, 0), splat(lanes, np.int16(1))
     row, column = found >> unit, splat(lanes, np.int16(at)) + (found & unit)
     # Of equal values the earlier row counts, and then what was seen before.

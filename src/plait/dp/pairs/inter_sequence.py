@@ -373,8 +373,7 @@ def block_setup(query: BlockQuery, longest: int, kind: Any) -> BlockSetup | None
     columns = -(-longest // COLUMNS) * COLUMNS
     if kind == np.uint8:
         return _differences_setup(query, columns)
-    number = np.dtype(kind).type
-    info = np.iinfo(kind)
+    number, info = np.dtype(kind).type, np.iinfo(kind)
     low = int(info.min)
     gap: Any = AffineGap(number(-query.gap_open), number(-query.gap_extend))
     if query.gap_open == query.gap_extend and kind != np.int32:
@@ -399,14 +398,9 @@ def block_setup(query: BlockQuery, longest: int, kind: Any) -> BlockSetup | None
 
 def block_memory(setup: BlockSetup) -> BlockScratch:
     """Memory of one thread."""
-    width = setup.lanes.width
-    kind = setup.border.top.dtype
-    rows = setup.query.size
-    return BlockScratch(
-        lane_rows(rows, width, kind),
-        lane_rows(rows, width, kind),
-        lane_rows(setup.table.shape[0], COLUMNS * width, kind),
-    )
+    width, kind, rows = setup.lanes.width, setup.border.top.dtype, setup.query.size
+    h, e = (lane_rows(rows, width, kind) for _ in range(2))
+    return BlockScratch(h, e, lane_rows(setup.table.shape[0], COLUMNS * width, kind))
 
 
 @shared

@@ -18,6 +18,7 @@ from plait.dp.pairs.choices import (
     at_top,
     keep_best,
     keeps,
+    note_octet,
     of_kind,
     see,
     with_floor,
@@ -52,11 +53,9 @@ from plait.errors import Unsupported
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
 from plait.lang.compile import by_type_of, host_features, kernel, shared
 from plait.lang.lanes import (
-    equal,
     host_lanes,
     lanes_of,
     load,
-    select,
     splat,
     store,
     width_of,
@@ -276,22 +275,6 @@ class BesideScratch(NamedTuple):
     ends: Any
 
 
-@shared
-def _note_octet(marks: Any, one: Any, two: Any, s: Any) -> Any:
-    """The choices of two cells, as `OctetBits` reads them: ``e`` where it is not the diagonal.
-
-    `marks` are 1, 2, 4, ... and 0. A compiler that knew them would load each by its address each time, and
-    compare what was subtracted instead of what is 0.
-    """
-    zero, none = marks[8], marks[8] ^ marks[8]
-    noted = select(equal(one[0], s[0]), marks[0], select(equal(one[0], one[1]), marks[1], none))
-    noted = noted | select(equal(two[0], s[1]), marks[4], select(equal(two[0], two[1]), marks[5], none))
-    noted = noted | select(equal(one[4], zero), marks[2], none)
-    noted = noted | select(equal(one[5], zero), marks[3], none)
-    noted = noted | select(equal(two[4], zero), marks[6], none)
-    return noted | select(equal(two[5], zero), marks[7], none)
-
-
 class _Inside(NamedTuple):
     """Cells in which no pair ends."""
 
@@ -339,7 +322,7 @@ def _two_columns(
         _, _, u1, v2, e, f1 = two
         seen = see(ends, lanes, seen, row, v, u1)
         if keep:
-            store(lanes, own, row, 0, _note_octet(marks, one, two, (s0, s1)))
+            note_octet(lanes, bits.size, own, row, marks, (one, two, (s0, s1)))
         store(lanes, scratch.v, row, 0, v2)
         store(lanes, scratch.e, row, 0, e)
         _see_edges(edges, lanes, scratch, row, at, (v, v2), (u0, u1))
@@ -364,7 +347,7 @@ def sweep_beside(
     `gap` is `GapDifferences` of octets, `source` is `Matches`, `PairTable`, `QueryTable` or `LaneProfiles`,
     `ends` is `EdgeEnds` or `LocalEnds`. ``ends.marks`` are ``u`` at the border above the first column and the
     others, then ``v`` left of the first row and the others; the numbers in the source of what follows the
-    shorter queries and targets; and those of `_note_octet`. `sizes` are the most rows and columns of a pair,
+    shorter queries and targets; and those of `note_octet`. `sizes` are the most rows and columns of a pair,
     and the rows and columns that all have.
     """
     none, borders = splat(lanes, np.uint8(0)), ends.marks
@@ -593,8 +576,9 @@ def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = No
 def _fit_octets(task: PairList, table: NDArray[Any]) -> bool:
     """Whether octets hold the differences of neighbouring cells, see `GapDifferences`."""
     # A cell lies two gaps below the one on its diagonal or less, and a score and a gap above it or less.
-    opened, least, most = int(task.gap_open), int(table.min()), int(table.max())
-    return task.gap_extend <= opened and least >= -2 * opened and most + 3 * opened <= np.iinfo(np.uint8).max
+    opened, least, gaps = int(task.gap_open), int(table.min()), 4 if task.free.local else 3
+    high = int(table.max()) + gaps * opened
+    return task.gap_extend <= opened and least >= -2 * opened and high <= np.iinfo(np.uint8).max
 
 
 def _biased(task: PairList, source: Any) -> Any:
@@ -768,9 +752,8 @@ def _octets(batch: ListBatch) -> tuple[Any, GapDifferences, Any, Any, bool] | No
         return None
     if not biased or isinstance(source, Matches):
         source = _biased(task, source)
-    first = [opened if own or free.local else 0 for own in (free.target_start, free.query_start)]
-    further = [opened if own or free.local else over for own in (free.target_start, free.query_start)]
-    borders = first[0], further[0], first[1], further[1]
+    starts = free.target_start or free.local, free.query_start or free.local
+    borders = [opened if own else cost for own in starts for cost in (0, over)]
     ends: Any = EdgeEnds(np.array([*borders, *pads, *(1 << np.arange(8)), 0], np.uint8))
     if free.local:
         ends = LocalEnds(ends.marks, np.uint8(opened))
@@ -808,15 +791,15 @@ def _run_beside(
         padded = -(-m // width) * width if each else 1
         shapes = [(m, width), (n, width), (m, width), (m, width)]
         shapes += [(max(padded, letters), 2 * width), ((letters + 1) * width if each else 1, padded)]
-        query, target, v, e, scores, profile = (np.zeros(shape, np.uint8) for shape in shapes)
-        below, right = (
-            np.zeros(shape, np.uint8) for shape in ((more_m + 1, n, width), (more_n + 2, m, width))
-        )
+        query, target, v, e, scores, profile = (lane_rows(*shape, np.uint8) for shape in shapes)
+        query[:] = target[:] = profile[:] = 0  # Lanes of no pair are looked up, too.
+        below = lane_rows((more_m + 1) * n, width, np.uint8).reshape(-1, n, width)
+        right = lane_rows((more_n + 2) * m, width, np.uint8).reshape(-1, m, width)
         ends, picked = np.zeros((3, width), np.int16), np.zeros(width, np.int64)
         scratch = BesideScratch(query, target, v, e, below, right, scores, profile, picked, ends)
         edges = Edges(*(np.zeros(size, np.int32) for size in (n, n, m, m)))
         runs, own = np.zeros((m + n + 2, 2), np.int64), order[share[0] * width : share[1] * width]
-        bits = np.empty((n // 2, m, width) if octets[4] else (1, 1, width), np.uint8)
+        bits = lane_rows(n // 2 * m if octets[4] else m, width, np.uint8).reshape(-1, m, width)
         memory = PairMemory(edges, scratch, bits, runs, np.zeros(5, np.int64), np.zeros(3, np.int64))
         results = found._replace(runs=np.empty((int((rows + columns + 2)[own].sum()), 2), np.int64))
         return results.runs[: call(*octets, task, own, memory, results)].copy()
