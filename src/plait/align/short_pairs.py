@@ -185,7 +185,7 @@ class _Description:
         path = Paths(*sides, none, none, ends[0, 1:2], ends[0, 3:4], matrix, runs, self._bounds)
         counts = np.zeros((1, len(COUNTS)), np.int64)
         cigars = np.zeros(2 * len(runs), np.uint8)
-        self._columns = PathColumns(counts, cigars, np.zeros(2, np.int64), np.zeros(2, np.int64))
+        self._columns = PathColumns(counts, cigars, np.zeros(2, np.int64))
         self._describe = bound(lists.describe_kernel, path, self._columns)
 
     def of(self, runs: int) -> tuple[list[int], str]:
