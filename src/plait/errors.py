@@ -21,9 +21,10 @@ import copyreg
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 __all__ = [
+    "MOST_THREADS",
     "CountOverflow",
     "DeviceFailure",
     "DeviceMemoryError",
@@ -39,6 +40,9 @@ __all__ = [
     "whole",
     "whole_fields",
 ]
+
+#: More than machines have processors, so that memory made for each of the threads stays within bounds.
+MOST_THREADS: Final = 4096
 
 
 class PlaitError(Exception):

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from plait.errors import InvalidInput
+from plait.errors import MOST_THREADS, InvalidInput, whole
 
 __all__ = ["cache_directory", "package_digest", "show_tracebacks", "source_digest", "thread_count"]
 
@@ -50,14 +50,13 @@ def thread_count() -> int:
     Raises
     ------
     InvalidInput
-        If ``PLAIT_THREADS`` is not a whole number of at least 1.
+        If ``PLAIT_THREADS`` is not a whole number from 1 to `MOST_THREADS`.
     """
     named = os.environ.get("PLAIT_THREADS", "").strip()
     if not named:
         return _usable_processors()
-    if named.isascii() and named.isdigit() and int(named) >= 1:
-        return int(named)
-    raise InvalidInput("PLAIT_THREADS", found=repr(named), expected="a whole number of at least 1")
+    number = int(named) if named.isascii() and named.isdigit() else named
+    return whole("PLAIT_THREADS", number, 1, MOST_THREADS)
 
 
 def show_tracebacks() -> bool:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from plait.errors import TargetUnavailable
 
-__all__ = ["Availability", "Closing", "Provenance", "Tabular", "WholeOrNot"]
+__all__ = ["Availability", "Provenance", "Tabular"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,17 +34,10 @@ class Provenance:
     device: str
     schedule: str
     algebra: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dictionary, ready for JSON."""
-        return {
-            "version": self.version,
-            "device": self.device,
-            "schedule": self.schedule,
-            "algebra": self.algebra,
-            "parameters": dict(self.parameters),
-        }
+    #: Plain dictionary, ready for JSON.
+    as_dict = asdict
 
 
 class Availability(NamedTuple):
@@ -63,46 +54,6 @@ class Availability(NamedTuple):
     ok: bool
     reason: str = ""
     fix: str = ""
-
-
-class Closing(ABC):
-    """What is closed in the end: a context manager."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close it; for the second time, nothing."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class WholeOrNot(Closing):
-    """An output that appears when it is closed, or never.
-
-    As a context manager it is closed on a clean exit, and discarded on any exception, `KeyboardInterrupt`
-    included.
-    """
-
-    @abstractmethod
-    def discard(self) -> None:
-        """Remove what is unfinished; an older output of the same name stays as it was."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None:
-            self.discard()
-            return
-        try:
-            self.close()
-        except BaseException:
-            self.discard()
-            raise
 
 
 #: What is shown of a table: rows, and letters of a cell or of the names of the columns.

@@ -96,7 +96,7 @@ SETTINGS: dict[str, tuple[tuple[str, ...], str]] = {
     "band": (("--band", "5:2"), "--band: found '5:2', expected a number such as 100, or two"),
     "no-band": (("--band", "x"), "--band: found 'x'"),
     "narrow": (("--band", "1:2"), "band for q1 and q1: found 1 to 2, expected a band that holds the start"),
-    "threads": (("--threads", "0"), "threads: found 0, expected a whole number of at least 1"),
+    "threads": (("--threads", "0"), "threads: found 0, expected a whole number from 1 to 4096"),
     "pairs": (("--pairs", "one"), "expected a single one to pair with all targets"),
     "number": (("--gap-open", "1.5"), "--gap-open: found '1.5', expected a whole number"),
 }

@@ -207,7 +207,7 @@ def test_mates_of_other_reads(plait: Any, tmp_path: Path) -> None:
         (("--clonotypes", "out.tsv.summary.tsv"), "a file for each"),
         (("--clonotypes", "in.fastq"), "in.fastq"),
         (("--clonotypes", "c.xlsx"), ".parquet"),
-        (("--threads", "0"), "at least 1"),
+        (("--threads", "0"), "from 1 to 4096"),
         (("-o", "in.fastq"), "ends in .parquet"),
         (("-o", "missing/out.tsv"), "a folder that does not exist"),
         (("--mate", "in.fastq"), "twice"),

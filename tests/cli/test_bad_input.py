@@ -43,7 +43,12 @@ FILES: dict[str, tuple[str, bytes, tuple[str, ...]]] = {
     "other-layout": (
         "in.tsv",
         b"CDR3.nt\tV.name\n",
-        ("in.tsv", "expected layout 'airr'", "--column junction=NAME"),
+        ("in.tsv", "expected layout 'immunarch'", "missing: J.name or J.gene", "--column j_call=NAME"),
+    ),
+    "10x-without-v": (
+        "in.csv",
+        b"barcode,chain,j_gene,cdr3,cdr3_nt\nAAAC-1,TRB,TRBJ2-7,CASSF,TGTGCCAGCAGCTTC\n",
+        ("in.csv", "expected layout '10x'", "(missing: v_gene), or a table of airr, ", "v_call=NAME"),
     ),
     "reads": (
         "in.fq",
@@ -121,9 +126,20 @@ def test_an_absent_file(plait: Any, tmp_path: Path) -> None:
     found = plait("vdj", "count", tmp_path / "nowhere.tsv", *BASE, "-o", tmp_path / "out.parquet")
     assert found.status == 2
     assert f"{tmp_path / 'nowhere.tsv'}: found no such file" in found.err
-    # Only some commands read standard input.
-    found = plait("vdj", "count", "-", *BASE, "-o", tmp_path / "out.parquet")
+    # Most commands read standard input.
+    found = plait("vdj", "study", "-", *BASE, "-o", tmp_path / "out")
     assert found.status == 2 and "save standard input to a file first" in found.err
+
+
+def test_the_current_folder_has_been_removed(
+    plait: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in.tsv").write_text(HEADER + ROW)
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    found = plait("vdj", "count", tmp_path / "in.tsv", *BASE, "-o", "out.tsv")
+    assert (found.status, found.out) == (2, "") and "current folder: found it removed" in found.err
 
 
 def test_no_file(plait: Any, tmp_path: Path) -> None:
@@ -221,7 +237,8 @@ def test_ambiguous_calls(plait: Any, tmp_path: Path) -> None:
             "sweep_pi: found a value with model dp1, expected model dp2",
         ),
         (("--model", "exhaustive", "--max-n", "11"), "max_n: found 11, expected a whole number from 0 to 10"),
-        (("--threads", "0"), "threads: found 0, expected a whole number of at least 1"),
+        (("--threads", "0"), "threads: found 0, expected a whole number from 1 to 4096"),
+        (("--threads", "100000000"), "threads: found 100000000, expected a whole number from 1 to 4096"),
         (("--germline", "mose_trb"), "mouse_trb"),
         (("--anchors", "nowhere.csv"), "nowhere.csv"),
     ],

@@ -14,7 +14,7 @@ import pytest
 from support.examples import often
 
 from plait import __version__
-from plait.cli.table_options import ModelParameters, PathLimits
+from plait.cli.options import ModelParameters, PathLimits
 from plait.vdj import STATUSES, PathModel, count_paths
 from plait.vdj.calls import STATUS_MEANINGS
 from plait.vdj.germline import load_germline

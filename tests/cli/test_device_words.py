@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plait.cli.table_options import RunParameters
+from plait.cli.options import RunParameters
 from plait.devices import cuda_target as device_trials
 from plait.errors import DeviceFailure, DeviceMemoryError, InvalidInput, TargetUnavailable
 
@@ -72,7 +72,7 @@ def test_the_driver_is_asked_ahead_where_it_may_be_used_here(monkeypatch: pytest
     monkeypatch.setattr("plait.devices.driver.probe", asked.set)
     RunParameters().ask_driver("auto")
     assert asked.wait(60)
-    monkeypatch.setattr("plait.cli.table_options.Thread", None)
+    monkeypatch.setattr("plait.cli.options.Thread", None)
     RunParameters().ask_driver("cpu")
     RunParameters().ask_driver("reference")
     RunParameters(executor="dask").ask_driver("cuda")

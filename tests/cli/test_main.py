@@ -20,7 +20,7 @@ from support.examples import often
 
 from plait import __version__
 from plait.cli import command as command_of_process
-from plait.cli import table_options
+from plait.cli import options
 from plait.cli.entry import EXAMPLES, app
 from plait.errors import InvalidInput
 
@@ -92,7 +92,6 @@ def test_completion_is_written_for_every_shell(plait: Any, shell: str) -> None:
 def test_words_alone_load_neither_compiler_nor_tables(words: list[str]) -> None:
     loaded = _loaded(f"import plait.cli; plait.cli.main({words!r})")
     assert {"numba", "pyarrow", "matplotlib"}.isdisjoint(loaded)
-    assert "plait.cli.table_options" not in loaded or "vdj" in words
 
 
 def test_what_tells_of_mistakes_is_loaded_when_there_is_one() -> None:
@@ -167,6 +166,21 @@ def test_results_that_nobody_can_read(tmp_path: Path) -> None:
         assert ("standard output: found it closed" in found.stderr) == (status == 2)
 
 
+def test_a_table_is_whole_though_its_summary_has_no_reader(
+    tmp_path: Path, write_tsv: Any, mouse_rows: Any
+) -> None:
+    """As with ``cp -v a b >&-``: the status is of what was asked to be printed, too."""
+    options = "--germline mouse_trb --device reference -o out.tsv"
+    line = f'"$0" -m plait vdj count {write_tsv(mouse_rows(3))} {options}'
+    for closed, status in (("", 0), (">&-", 2)):
+        found = subprocess.run(
+            ["sh", "-c", f"{line} {closed}", sys.executable], cwd=tmp_path, capture_output=True
+        )
+        assert found.returncode == status
+        assert len((tmp_path / "out.tsv").read_text().splitlines()) == 4
+        (tmp_path / "out.tsv").unlink()
+
+
 def test_the_module_and_the_script_are_the_same(repository: Path) -> None:
     project = tomllib.loads((repository / "pyproject.toml").read_text())
     module, _, name = project["project"]["scripts"]["plait"].partition(":")
@@ -239,6 +253,23 @@ def test_signals(plait: Any, monkeypatch: pytest.MonkeyPatch, number: int, statu
         signal.signal(number, before)
 
 
+def test_a_signal_while_modules_are_loaded() -> None:
+    program = (
+        "import os, signal, sys\n"
+        "class Stop:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'plait.cli.entry':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from plait.cli import command\n"
+        "sys.meta_path.insert(0, Stop())\n"
+        "command()\n"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    # Which a shell calls 130.
+    assert (found.returncode, found.stdout, found.stderr) == (-signal.SIGINT, "", "")
+
+
 def test_an_ignored_signal_stays_ignored(plait: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "plait.cli.germline.bundled_germlines", lambda: signal.raise_signal(signal.SIGTERM) or ()
@@ -277,12 +308,12 @@ def test_options_offer_what_there_is() -> None:
     from plait.vdj.chain import Overflow
     from plait.vdj.germline import germline_set
 
-    assert get_args(table_options.AmbiguousOption) == calls.AMBIGUITY_POLICIES
-    assert get_args(table_options.ChainOption) == ("auto", *get_args(germline_set.Chain))
-    assert get_args(table_options.EmptyDOption) == get_args(models.EmptyD)
-    assert get_args(table_options.LayoutOption) == ("auto", *LAYOUTS)
-    assert get_args(table_options.ModelOption) == get_args(models.ModelName)
-    assert get_args(table_options.OverflowOption) == get_args(Overflow)
+    assert get_args(options.AmbiguousOption) == calls.AMBIGUITY_POLICIES
+    assert get_args(options.ChainOption) == ("auto", *get_args(germline_set.Chain))
+    assert get_args(options.EmptyDOption) == get_args(models.EmptyD)
+    assert get_args(options.LayoutOption) == ("auto", *LAYOUTS)
+    assert get_args(options.ModelOption) == get_args(models.ModelName)
+    assert get_args(options.OverflowOption) == get_args(Overflow)
 
 
 @pytest.mark.parametrize(
@@ -290,7 +321,7 @@ def test_options_offer_what_there_is() -> None:
     [("0:4", (0, 1, 2, 3, 4)), ("3:3", (3,)), ("0,2,10", (0, 2, 10)), (" 1 , 2", (1, 2)), ("7", (7,))],
 )
 def test_values_of_a_sweep(text: str, values: tuple[int, ...]) -> None:
-    assert table_options.values_of("--sweep-pi", text) == values
+    assert options.values_of("--sweep-pi", text) == values
 
 
 @pytest.mark.parametrize(
@@ -298,7 +329,7 @@ def test_values_of_a_sweep(text: str, values: tuple[int, ...]) -> None:
 )
 def test_bad_values_of_a_sweep(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"--sweep-nu: found .*, expected a range such as 0:4"):
-        table_options.values_of("--sweep-nu", text)
+        options.values_of("--sweep-nu", text)
 
 
 def test_a_word_with_nul_is_refused(plait: Any) -> None:

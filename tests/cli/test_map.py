@@ -16,7 +16,7 @@ from support.bam import bam_records
 from support.mapping_truth import all_loci, reverse_complement
 
 from plait.errors import FormatError
-from plait.formats.compression import fast_zlib
+from plait.formats.files import fast_zlib
 from plait.mapping import Index
 from plait.mapping.map_files import map_files
 from plait.mapping.records import bgzf

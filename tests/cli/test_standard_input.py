@@ -48,6 +48,27 @@ def test_one_file_with_itself(plait: Any, fasta: Any, given: Any) -> None:
     assert plait("align", given(path), "--score-only", *QUICK).out == wanted.out != ""
 
 
+def test_tables_and_reads_come_by_standard_input(plait: Any, given: Any, tmp_path: Path) -> None:
+    inputs = Path(__file__).parents[1] / "golden" / "commands"
+    rows, cells = inputs / "rows.tsv", inputs / "cells.csv"
+    out = ("-o", tmp_path / "out.tsv")
+    for words in (
+        ("vdj", "count", rows, "--germline", "mouse_trb", *QUICK, *out),
+        ("vdj", "sharing", rows, "--subject", "subject_id", *out),
+        ("vdj", "diversity", rows, *out),
+        ("vdj", "cells", cells, *out),
+        ("vdj", "neighbours", inputs / "rows.tsv", rows, "--control", rows, *out),
+        ("vdj", "annotate", inputs / "reads_1.fastq", "--germline", "mouse_trb", "--device", "cpu", *out),
+    ):
+        assert plait(*words).status == 0
+        wanted = (tmp_path / "out.tsv").read_text()
+        found = plait(*words[:2], given(words[2]), *words[3:])
+        assert found.status == 0, found.err
+        assert (tmp_path / "out.tsv").read_text().replace("standard-input", words[2].stem) == wanted != ""
+    found = plait("vdj", "count", given(rows), "--germline", "mouse_trb", *QUICK, *out, "--resume")
+    assert found.status == 2 and "resume: found standard input, expected files" in found.err
+
+
 def test_standard_output_has_a_name(plait: Any, fasta: Any) -> None:
     words = ("align", fasta(QUERIES, "q.fa"), fasta(TARGETS, "t.fa"), "--score-only", *QUICK)
     wanted = plait(*words)

@@ -19,8 +19,8 @@ from tests.fuzz.mutation import compressed_mutation, mutated_bytes, text_mutatio
 from tests.fuzz.trial import Parser
 
 from plait.errors import PlaitError
-from plait.formats.compression import ByteSource, FileKind, sniff
 from plait.formats.fasta import read_fasta
+from plait.formats.files import ByteSource, FileKind, sniff
 from plait.formats.layouts import LAYOUTS
 from plait.formats.reads import ReadFile, open_reads
 from plait.formats.rearrangements import open_rearrangements

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.errors import FormatError
-from plait.formats.compression import ByteSource, FileKind
 from plait.formats.fasta import Names, RepeatedNames, hash_names, pair_names
 from plait.formats.fastq import RawReads, checked_reads, fastq_reads
+from plait.formats.files import ByteSource, FileKind
 from plait.formats.reads import open_reads
 
 Read = tuple[str, str, str | None]

@@ -19,8 +19,8 @@ from support.recombination import small_model
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.checkpoints import Checkpoint, digest_of
-from plait.formats.compression import check_readable, unchanged
 from plait.formats.fasta import read_fasta
+from plait.formats.files import check_readable, unchanged
 from plait.formats.reads import open_reads
 from plait.vdj import PathCounter
 from plait.vdj.count_files import count_files
@@ -38,7 +38,7 @@ BLOCK = 16
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plait.vdj.count_files._MOST_ROWS", BLOCK)
     monkeypatch.setattr("plait.vdj.count_files._FEWEST_ROWS", BLOCK)
-    monkeypatch.setattr("plait.formats.delimited._PIECE_BYTES", 512)
+    monkeypatch.setattr("plait.formats.rearrangements._PIECE_BYTES", 512)
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,10 @@ from support.examples import often
 
 from plait.cli.entry import main
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import FileKind
-from plait.formats.delimited import DelimitedFile
+from plait.formats.files import FileKind
 from plait.formats.layouts import LAYOUTS, ConvertedFile
 from plait.formats.parquet import ParquetInput
+from plait.formats.rearrangements import DelimitedFile
 from plait.formats.tables import PartSettings
 from plait.run.dask import DaskExecutor
 from plait.run.executor import Progress

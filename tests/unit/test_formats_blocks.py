@@ -5,7 +5,7 @@ from collections.abc import Generator
 
 import pytest
 
-from plait.formats.compression import read_ahead
+from plait.formats.files import read_ahead
 
 
 class Source:

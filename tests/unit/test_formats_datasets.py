@@ -18,8 +18,8 @@ from support.examples import examples
 from plait.errors import FormatError, InvalidInput
 from plait.formats import datasets
 from plait.formats.datasets import DatasetOutput, PartFile, Parts, PartWriter, parts_of
+from plait.formats.files import beside
 from plait.formats.parquet import ParquetInput
-from plait.formats.places import beside
 from plait.formats.rearrangements import open_rearrangements, read_columns
 from plait.formats.sheets import read_sample_sheet
 from plait.formats.tables import ONE_FILE, PartSettings, open_table

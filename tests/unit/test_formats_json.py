@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plait.errors import FormatError
-from plait.formats.compression import parse_json, read_json
+from plait.formats.files import parse_json, read_json
 
 WRONG = {
     "deep lists": ("[" * 100_000, "nested too deeply"),

@@ -89,8 +89,8 @@ def test_iterating_again_starts_again(tmp_path: Path) -> None:
 
 def test_pieces_of_a_large_text_join_seamlessly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for size in (1, 13, 64, 100):
-        monkeypatch.setattr("plait.formats.delimited._PIECE_BYTES", size)
-        monkeypatch.setattr("plait.formats.delimited._HEADER_PIECE_BYTES", size)
+        monkeypatch.setattr("plait.formats.rearrangements._PIECE_BYTES", size)
+        monkeypatch.setattr("plait.formats.rearrangements._HEADER_PIECE_BYTES", size)
         path = write(tmp_path / "a", b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode())
         assert cells(open_rearrangements(path, block_rows=8)) == ROWS
 
@@ -293,7 +293,7 @@ class TestBadInput:
     def test_ragged_row(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: int, bad: str, columns: str, size: int
     ) -> None:
-        monkeypatch.setattr("plait.formats.delimited._PIECE_BYTES", size)
+        monkeypatch.setattr("plait.formats.rearrangements._PIECE_BYTES", size)
         lines = TEXT.splitlines()
         lines[line - 1] = bad
         error = failing_read(write(tmp_path / "a", "\n".join(lines)))
@@ -308,7 +308,7 @@ class TestBadInput:
         assert failing_read(write(tmp_path / "b", good + "x\n")).line == 7
 
     def test_rows_before_the_bad_one_are_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("plait.formats.delimited._PIECE_BYTES", 64)
+        monkeypatch.setattr("plait.formats.rearrangements._PIECE_BYTES", 64)
         reader = open_rearrangements(write(tmp_path / "a", TEXT + "ragged\n"), block_rows=7)
         seen = []
         with pytest.raises(FormatError, match="line 52"):
@@ -334,8 +334,8 @@ class TestBadInput:
     def test_the_line_of_a_truncation_is_near_the_last_row(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("plait.formats.delimited._PIECE_BYTES", 100)
-        monkeypatch.setattr("plait.formats.delimited._HEADER_PIECE_BYTES", 100)
+        monkeypatch.setattr("plait.formats.rearrangements._PIECE_BYTES", 100)
+        monkeypatch.setattr("plait.formats.rearrangements._HEADER_PIECE_BYTES", 100)
         data = gzip.compress(TEXT.encode()) + gzip.compress(b"x" * 100)[:-8]
         assert failing_read(write(tmp_path / "a", data)).line in (50, 51, 52)
 
@@ -374,7 +374,7 @@ class TestBadInput:
         assert (error.line, error.found) == (52, "a carriage return inside the line")
 
     def test_endless_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("plait.formats.delimited.LARGEST_ROW", 5 << 20)
+        monkeypatch.setattr("plait.formats.rearrangements.LARGEST_ROW", 5 << 20)
         for end in ("", "\n"):
             error = failing_read(write(tmp_path / "a", HEADER + "A" * (9 << 20) + end))
             assert (error.line, " bytes or more" in str(error.found)) == (2, True)

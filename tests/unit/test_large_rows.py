@@ -17,9 +17,9 @@ from support.examples import often
 
 from plait.errors import FormatError
 from plait.formats import parquet
-from plait.formats.compression import ByteSource, FileKind
 from plait.formats.fasta import read_fasta
 from plait.formats.fastq import fastq_reads
+from plait.formats.files import ByteSource, FileKind
 from plait.formats.parquet import ParquetInput
 from plait.formats.reads import open_reads
 from plait.formats.rearrangements import batch_bytes, open_rearrangements, reblock
@@ -101,7 +101,7 @@ def failing(path: Path) -> FormatError:
 
 @pytest.fixture
 def small_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait.formats.delimited.LARGEST_ROW", 5000)
+    monkeypatch.setattr("plait.formats.rearrangements.LARGEST_ROW", 5000)
     monkeypatch.setattr("plait.formats.rearrangements.LARGEST_ROW", 5000)
 
 
@@ -111,7 +111,7 @@ def small_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_line_that_is_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int, end: str
 ) -> None:
-    monkeypatch.setattr("plait.formats.delimited._PIECE_BYTES", piece)
+    monkeypatch.setattr("plait.formats.rearrangements._PIECE_BYTES", piece)
     path = tmp_path / "in.tsv.gz"
     path.write_bytes(gzip.compress((HEADER + "A\tV\tJ\tx\n" * 30 + f"A\tV\tJ\t{'x' * 6000}{end}").encode()))
     error = failing(path)

@@ -16,7 +16,7 @@ from support.examples import often
 from plait.cli import main
 from plait.devices.target import CpuTarget, ReferenceTarget
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import read_array
+from plait.formats.files import read_array
 from plait.ldpc import Code, code_named, decode, files, simulate
 from plait.ldpc.codes import read_alist
 from plait.ldpc.decoding import _DECODING, DecodeBatch, Parities, added, parity, without

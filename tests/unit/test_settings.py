@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import plait
+from plait.align import AlignmentSettings
+from plait.align.settings import SearchSettings
 from plait.errors import InvalidInput, whole
 from plait.folding import FoldSettings
 from plait.hyperspectral import ImageLayout, preset_parameters
 from plait.mapping import FindSettings, MapSettings
 from plait.settings import cache_directory, thread_count
+from plait.vdj import AnnotationSettings
 
 
 def test_the_cache_folder_can_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -84,7 +89,7 @@ def test_threads_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     assert thread_count() == 7
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", "\u0663"])
+@pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", "\u0663", "4097"])
 def test_threads_must_be_a_positive_whole_number(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("PLAIT_THREADS", value)
     with pytest.raises(InvalidInput, match="PLAIT_THREADS") as caught:
@@ -129,3 +134,27 @@ def test_none_only_where_it_is_the_default() -> None:
     assert MapSettings(errors=None).errors is None
     with pytest.raises(InvalidInput, match=r"^strata: found None, expected a whole number"):
         FindSettings(strata=None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("function", "settings"),
+    [
+        (plait.align.search, SearchSettings),
+        (plait.mapping.find, FindSettings),
+        (plait.mapping.map, MapSettings),
+        (plait.vdj.annotate, AnnotationSettings),
+    ],
+)
+def test_signatures_show_settings(function: Any, settings: Any) -> None:
+    shown = signature(function).parameters
+    assert {name: shown[name].default for name in signature(settings).parameters} == {
+        name: own.default for name, own in signature(settings).parameters.items()
+    }
+    assert all(own.kind is not own.VAR_KEYWORD for own in shown.values())
+
+
+def test_signatures_show_settings_of_alignments() -> None:
+    for function in (plait.align.score, plait.align.align, plait.align.score_many, plait.align.end_pairs):
+        shown = signature(function).parameters
+        assert {*shown} > {*AlignmentSettings.__annotations__} and "settings" not in shown
+        assert (shown["mode"].default, shown["device"].default) == ("global", "auto")

@@ -68,24 +68,50 @@ def test_of_equal_paths_the_first_states_are_taken_and_all_counted() -> None:
     assert paths(even, []) == 1 and likelihood(even, []) == 0 and decode(even, []).path.size == 0
 
 
+@pytest.mark.parametrize("states", [4, 7, 8, 16, 17])
+def test_of_equal_ways_the_first_is_taken_alone_and_beside_others(states: int) -> None:
+    rng = np.random.default_rng(states)
+    # Many sums are equal.
+    model = HiddenMarkovModel(np.full(states, 1 / states), np.full((states, states), 1 / states))
+    frames = -rng.integers(3, size=(50, states)).astype(float)
+    start, steps, _ = model.logs
+    values, ways = start + frames[0], []
+    for row in frames[1:]:
+        reached = values[:, None] + steps
+        ways.append(reached.argmax(axis=0))
+        values = reached.max(axis=0) + row
+    path = [int(values.argmax())]
+    for way in reversed(ways):
+        path.insert(0, int(way[path[0]]))
+    alone = decode(model, frames)
+    assert alone.score == values.max() and alone.path.tolist() == path
+    beside = decode_each(model, [frames, frames[:20], frames], device="cpu", threads=1)
+    assert [beside[k].path.tolist() for k in (0, 2)] == [path, path] and beside[0].score == alone.score
+    assert np.array_equal(beside[1].path, decode(model, frames[:20]).path)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("states", [3, 8, 11])
+@pytest.mark.parametrize("states", [3, 8, 11, 17])
 def test_lanes_blocks_and_definitions_agree(states: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     model = random_model(rng, states, 4, zeros=0.3)
     symbols = rng.integers(4, size=60)
     found, log = decode(model, symbols), likelihood(model, symbols)
-    monkeypatch.setattr(decoding, "_HELD", 16 * 8 * 7)
     for lanes, run in (
         (lanes_of, lambda own: own),
         (lanes_of, interpreted),
         (lambda _: lanes_of(1), interpreted),
     ):
         monkeypatch.setattr(decoding, "lanes_of", lanes)
+        monkeypatch.setattr(decoding, "_HELD", 16 * 8 * 7)
         batch = decoding._batch(model, [symbols, symbols[:33], symbols[:1]], decoding._BEST)
         alone, shorter, first = decoding._decode_groups(run(decoding.decode_states), batch, CpuTarget(1))
         assert alone.score == found.score and np.array_equal(alone.path, found.path)
         assert np.array_equal(shorter.path, decode(model, symbols[:33]).path) and first.path.size == 1
+        monkeypatch.setattr(decoding, "_HELD", 8 * 7)
+        batch = decoding._batch(model, [symbols], decoding._BEST)
+        (single,) = decoding._decode_groups(run(decoding.decode_states), batch, CpuTarget(1))
+        assert single.score == found.score and np.array_equal(single.path, found.path)
         batch = decoding._batch(model, [symbols, symbols[:33]], decoding._SUM)
         summed = decoding._sum_groups(run(decoding.sweep_states), batch, CpuTarget(1))
         assert summed[0] == pytest.approx(log, rel=1e-14)
@@ -319,6 +345,15 @@ def test_nothing_to_fit(sequences: list[object]) -> None:
     model = HiddenMarkovModel([1.0, 0.0], [[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]])
     with pytest.raises(InvalidInput, match="sequences: found none, or one without frames"):
         fit(model, sequences)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("run", [decode_each, likelihood_each, fit])
+def test_a_text_is_one_sequence_and_several_come_from_anywhere(run: Any) -> None:
+    model = HiddenMarkovModel([1.0, 0.0], [[0.5, 0.5], [0, 1]], [[0.5, 0.5], [0.5, 0.5]])
+    with pytest.raises(InvalidInput, match="sequences: found a text, expected several of them"):
+        run(model, "0110")
+    given, told = ["0110", "01"], run(model, (text for text in ["0110", "01"]))
+    assert str(told) == str(run(model, given))
 
 
 def test_sequences_that_cannot_be() -> None:

@@ -186,3 +186,13 @@ def test_imports_load_no_pandas_and_nothing_shown_needs_it() -> None:
     run = subprocess.run([sys.executable, "-c", NO_PANDAS], capture_output=True, text=True, check=True)
     assert run.stdout.startswith("Folds: 1 row") and "((((....))))" in run.stdout
     assert "there is none; install it: pip install pandas" in run.stdout
+
+
+def test_provenance_as_a_dictionary_of_its_own() -> None:
+    parameters = {"pi": np.int64(4), "limits": (1, 2), "model": {"name": "dp2", "nus": [0, 1]}}
+    made = Provenance(version="1", device="cpu", schedule="s", algebra="a", parameters=parameters)
+    told = made.as_dict()
+    names = {"version": "1", "device": "cpu", "schedule": "s", "algebra": "a"}
+    assert told == {**names, "parameters": parameters}
+    told["parameters"]["model"]["nus"].append(2)
+    assert made.parameters["model"]["nus"] == [0, 1]

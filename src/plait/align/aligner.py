@@ -13,16 +13,10 @@ from numpy.typing import NDArray
 from plait.align.batches import CodeList, PairBatch, PairSweep, against, code_list, ignore_progress
 from plait.align.letters import Letters, common_kind, count_letters, letters_of
 from plait.align.results import Alignment, Alignments, alignment_of, make_alignment
-from plait.align.scoring import (
-    Matrix,
-    Scoring,
-    SubstitutionMatrix,
-    free_ends_of,
-    make_scoring,
-)
+from plait.align.scoring import Matrix, Scoring, SubstitutionMatrix, free_ends_of, make_scoring
 from plait.align.settings import FreeEnd, Kind, Mode, SeveralBest, Traceback
 from plait.align.short_pairs import MOST_RESIDUES, ShortPairs, ShortResult
-from plait.devices.target import resolve
+from plait.devices.target import resolve, spelled
 from plait.dp.pairs.kbest import Ranks
 from plait.dp.pairs.rows import RowSweep, row_sweep
 from plait.errors import InvalidInput, Unsupported, whole
@@ -767,3 +761,7 @@ def align_many(
     aligner = _aligner([letters], columns, settings)
     found = aligner.align_many(aligner.scoring.encode(letters), aligner.encode(columns, "target"))
     return found.of([letters] * len(columns), columns)
+
+
+for _function in (score, end_pairs, align, align_pairs, align_many, score_pairs, score_many):
+    spelled(_function, make_scoring, make_aligner)

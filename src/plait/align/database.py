@@ -50,8 +50,8 @@ from plait.dp.pairs.blocks import (
 )
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, check_not_input, output_errors
-from plait.formats.compression import check_readable, parse_json
 from plait.formats.fasta import NameRegister, Sequences, read_fasta
+from plait.formats.files import check_readable, parse_json
 
 
 @dataclass(frozen=True, eq=False, repr=False)

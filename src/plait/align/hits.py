@@ -49,7 +49,7 @@ from plait.align.sweeps import (
     sweep_all,
 )
 from plait.align.writers import COLUMNS, AlignedPair, AlignmentWriter, hit_columns, hit_format, open_hits
-from plait.devices.target import resolve
+from plait.devices.target import resolve, spelled
 from plait.dp.pairs.blocks import SweepShape, sweep_shape
 from plait.dp.pairs.rows import RowSweep, row_sweep
 from plait.errors import FormatError, InvalidInput, whole
@@ -672,6 +672,9 @@ def search(
         run.notes,
         run.provenance,
     )
+
+
+spelled(search, SearchSettings)
 
 
 @dataclass(frozen=True, slots=True)

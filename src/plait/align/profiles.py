@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from plait.align.scoring import MAX_SCORE, NO_CODE, SubstitutionMatrix
 from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.formats.compression import ByteSource
 from plait.formats.fasta import sequence_file_kind
+from plait.formats.files import ByteSource
 
 _AMINO_ACIDS: Final = "ARNDCQEGHILKMFPSTWYV"
 _HMMER_LETTERS: Final = "ACDEFGHIKLMNPQRSTVWY"

@@ -29,7 +29,6 @@ from plait.dp.pairs.lists import (
     make_memory,
     make_setup,
     read_only,
-    shared_setup,
 )
 from plait.dp.pairs.paths import COUNTS, PathColumns, Paths
 from plait.dp.pairs.rows import SHORT_RESULT, Ends, ShortMemory, align_short_kernel, short_memory
@@ -204,7 +203,7 @@ class _InLanes:
     def __init__(self, pairs: PairSweep, letters: NDArray[np.uint8]) -> None:
         matrix, size = pairs.scoring.matrix, letters.size
         task = pairs._task(code_list([letters]), code_list([letters]))
-        setup = shared_setup(make_setup(task, keep=True))
+        setup = make_setup(task, keep=True)
         self._task, self._source = task, setup.rules[0]
         # In a table of few letters a query's letter is where its row begins.
         self._step = len(matrix.letters) if isinstance(self._source, PairTable) else 1
@@ -212,7 +211,7 @@ class _InLanes:
         one, ends = np.zeros(1, np.int64), np.zeros((1, 4), np.int64)
         self._found = PairResults(one, ends, runs, np.zeros(1, np.int64))
         memory = make_memory(setup, size, size)
-        self._sweep = bound(align_pairs_kernel, *setup, read_only(task), 0, 1, memory, self._found)
+        self._sweep = bound(align_pairs_kernel, setup, read_only(task), 0, 1, memory, self._found)
         self._described = _Description((task.query, task.target), ends, matrix.scores, runs)
 
     def align(self, query: bytes, target: bytes) -> ShortResult:

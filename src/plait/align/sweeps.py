@@ -54,8 +54,8 @@ from plait.dp.pairs.launches import BEST_TARGETS, BLOCK_SCORES
 from plait.dp.pairs.lists import FreeEnds
 from plait.dp.pairs.rows import RowSweep, row_sweep
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import check_readable
 from plait.formats.fasta import NameRegister, Sequences, read_fasta
+from plait.formats.files import check_readable
 from plait.run.executor import LocalExecutor
 
 #: What is searched as files: a packed database, or the path of one, or of FASTA files.

@@ -22,8 +22,8 @@ from plait.align.results import (
 )
 from plait.alphabets import COMPLEMENT_LETTER, reverse_complement
 from plait.errors import InvalidInput, Unsupported, check_choice
-from plait.formats.atomic import TextOutput, file_or_standard_output, output_format, write_json
-from plait.types import Provenance, WholeOrNot
+from plait.formats.atomic import TextOutput, WholeOrNot, file_or_standard_output, output_format, write_json
+from plait.types import Provenance
 
 if TYPE_CHECKING:
     from plait.align.scoring import Scoring

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
@@ -27,6 +28,9 @@ def command() -> NoReturn:
     """
     # Each search for cycles looks at all that modules have, and other threads wait for it.
     gc.set_threshold(gc.get_threshold()[0] and 50_000)
+    # Ctrl-C while modules are loaded ends the process as it does later, and not with a traceback.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     from plait.cli.entry import main
 
     # There is none where the shell has closed it: results that go there fail, as they would with a full disk.

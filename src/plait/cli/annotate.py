@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -12,14 +12,16 @@ from plait.cli.options import (
     DeviceOption,
     Flag,
     FurtherTable,
+    PartParameters,
     RowProgress,
+    RunParameters,
     Several,
     Signed,
     TableOutput,
     WholeNumber,
     say,
+    tables_of,
 )
-from plait.cli.table_options import PartParameters, RunParameters
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 
@@ -101,7 +103,7 @@ def annotate(
     Parameters
     ----------
     reads
-        FASTQ or FASTA files: plain, .gz (bgzip too) or .zst.
+        FASTQ or FASTA files: plain, .gz (bgzip too) or .zst; - is standard input.
     germline
         Names of bundled germline sets (see plait germline list), human, mouse, human_ig and so on for all of
         a species, or files or folders, with commas between; each read is called in the set that it matches
@@ -169,24 +171,25 @@ def annotate(
     further = FurtherSettings(
         clonotypes=clonotypes, satellite_ratio=merge_satellites, new_alleles=new_alleles
     )
+    how: Any = {"repertoire_ids": repertoire_id or None, "keep_failed": keep_failed, "device": device}
+    how |= {"further": further, "resume": run.resume, "parts": parts.settings}
     start = work_time()
-    with run.open() as executor, RowProgress("annotating", "reads") as progress:
+    with (
+        tables_of(files, run.resume) as given,
+        run.open() as executor,
+        RowProgress("annotating", "reads") as progress,
+    ):
         found = annotate_files(
-            files,
+            given,
             output,
             germlines,
             mates=mate or None,
             settings=limits.settings(),
             umis=umis,
             cells=None if cell is None else _place(cell, cell=True),
-            further=further,
-            repertoire_ids=repertoire_id or None,
-            keep_failed=keep_failed,
-            device=device,
+            **how,
             executor=executor,
-            resume=run.resume,
             progress=progress,
-            parts=parts.settings,
         )
     print(annotation_text(found, seconds=work_time() - start), end="")
     if (lost := lost_text(found)) is not None:
@@ -273,9 +276,9 @@ def alleles(
     limits = AlleleLimits(
         min_clonotypes=min_clonotypes, min_share=min_share, min_partners=min_partners, max_q=max_q
     )
-    with RowProgress("reading") as progress:
+    with tables_of(inputs) as files, RowProgress("reading") as progress:
         found = find_in_files(
-            inputs,
+            files,
             output,
             known,
             extended=extended,

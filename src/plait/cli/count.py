@@ -8,17 +8,22 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.options import DeviceOption, Flag, RowProgress, TableOutput, words_of
-from plait.cli.table_options import (
+from plait.cli.options import (
     AmbiguousOption,
     ChainOption,
+    DeviceOption,
+    Flag,
     ModelParameters,
     OverflowOption,
     PartParameters,
     PathLimits,
+    RowProgress,
     RunParameters,
     SheetSource,
+    TableOutput,
     germline_named,
+    tables_of,
+    words_of,
 )
 from plait.lang.compiling import work_time
 
@@ -46,7 +51,7 @@ def count(
     ----------
     inputs
         Tables with junctions and V and J calls: TSV or CSV (plain, .gz or .zst), Parquet, or archives of
-        IMGT/HighV-QUEST.
+        IMGT/HighV-QUEST; - is standard input.
     germline
         Name of a bundled germline set (see plait germline list), or a file or folder.
     output
@@ -97,9 +102,13 @@ def count(
         threads=1,
     )
     start = work_time()
-    with run.open() as executor, RowProgress("counting") as progress:
+    with (
+        tables_of(source.files(inputs), run.resume) as tables,
+        run.open() as executor,
+        RowProgress("counting") as progress,
+    ):
         counted = count_files(
-            source.files(inputs),
+            tables,
             output,
             counter,
             layout=source.choice,

@@ -107,16 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _failed("the memory of this machine is used up; fewer --threads need less", _WRONG_REQUEST)
     except OSError as error:
-        # A file that went away, or turned out to be unusable, while the command was at it.
-        if error.filename is None and error.errno in (*_FULL, errno.EBADF):
-            # Python tells no name where what is printed finds no room.
-            found = "it closed" if error.errno == errno.EBADF else error.strerror
-            return _failed(f"output: found {found}, expected room for it", _WRONG_REQUEST)
-        if error.filename is None:
-            return _unexpected(error)
-        return _failed(
-            f"{os.fsdecode(error.filename)}: found {error.strerror}, expected a file", _WRONG_REQUEST
-        )
+        return _file_failed(error)
     except Exception as error:
         return _unexpected(error)
 
@@ -131,6 +122,20 @@ def _show_examples(words: Sequence[str]) -> None:
             *textwrap.wrap(line, 76, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False),
             sep=" \\\n",
         )
+
+
+def _file_failed(error: OSError) -> int:
+    """A file went away, or turned out to be unusable, while the command was at it."""
+    if error.filename is not None:
+        name = os.fsdecode(error.filename)
+        return _failed(f"{name}: found {error.strerror}, expected a file", _WRONG_REQUEST)
+    # Python tells no name where what is printed finds no room, nor where it asks for the current folder.
+    if error.errno in (*_FULL, errno.EBADF):
+        found = "it closed" if error.errno == errno.EBADF else error.strerror
+        return _failed(f"output: found {found}, expected room for it", _WRONG_REQUEST)
+    if error.errno == errno.ENOENT:
+        return _failed("current folder: found it removed, expected one that is there", _WRONG_REQUEST)
+    return _unexpected(error)
 
 
 def _unexpected(error: Exception) -> int:

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.options import DeviceOption, OptionalTable, WholeNumber, files_of, say
-from plait.cli.table_options import PartParameters, RunParameters
+from plait.cli.options import (
+    DeviceOption,
+    OptionalTable,
+    PartParameters,
+    RunParameters,
+    WholeNumber,
+    files_of,
+    say,
+)
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural

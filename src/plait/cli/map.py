@@ -11,6 +11,8 @@ from plait.cli.options import (
     Flag,
     OptionalOutput,
     OptionalTable,
+    PartParameters,
+    RunParameters,
     Several,
     Signed,
     ThreadsOption,
@@ -18,7 +20,6 @@ from plait.cli.options import (
     files_of,
     say,
 )
-from plait.cli.table_options import PartParameters, RunParameters
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural

@@ -11,24 +11,22 @@ from cyclopts import Parameter
 from plait.cli.options import (
     MODEL,
     Bar,
+    CallsOption,
     DeviceOption,
     Flag,
     FolderOutput,
+    JunctionSource,
+    PartParameters,
     RowProgress,
+    RunParameters,
     Signed,
     TableOutput,
     ThreadsOption,
     WholeNumber,
-    words_of,
-)
-from plait.cli.table_options import (
-    CallsOption,
-    JunctionSource,
-    PartParameters,
-    RunParameters,
     germline_named,
     model_named,
     tables_of,
+    words_of,
 )
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time

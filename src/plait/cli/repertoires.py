@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from plait.cli.options import Flag, FurtherTable, RowProgress, Several, TableOutput, WholeNumber
-from plait.cli.table_options import SheetSource, Source, model_named
+from plait.cli.options import (
+    Flag,
+    FurtherTable,
+    RowProgress,
+    Several,
+    SheetSource,
+    Source,
+    TableOutput,
+    WholeNumber,
+    model_named,
+    tables_of,
+)
 from plait.errors import InvalidInput
 
 
@@ -31,8 +41,8 @@ def cells(*inputs: Path, output: TableOutput, source: SheetSource = SheetSource(
     files = source.files(inputs)
     if not files:
         raise InvalidInput("inputs", found="no file", expected="tables with a cell_id")
-    with RowProgress("reading") as progress:
-        found = pair_cells(files, output, layout=source.choice, progress=progress)
+    with tables_of(files) as tables, RowProgress("reading") as progress:
+        found = pair_cells(tables, output, layout=source.choice, progress=progress)
     print(cells_text(found, output), end="")
 
 
@@ -58,7 +68,7 @@ def diversity(
     Parameters
     ----------
     inputs
-        Tables of all kinds that plait vdj count takes.
+        Tables of all kinds that plait vdj count takes; - is standard input.
     output
         The table to write, one row per subject: .parquet, .tsv, .tsv.gz or .tsv.zst.
     rarefaction
@@ -108,14 +118,9 @@ def diversity(
     settings = DiversitySettings(
         downsample=downsample, seed=seed, replicates=replicates, knots=knots, condition=condition
     )
-    found = diversity_files(
-        source.files(inputs),
-        outputs,
-        settings=settings,
-        subject=subject,
-        layout=source.choice,
-        executor=LocalExecutor(threads),
-    )
+    how: Any = {"settings": settings, "subject": subject, "layout": source.choice}
+    with tables_of(source.files(inputs)) as files:
+        found = diversity_files(files, outputs, **how, executor=LocalExecutor(threads))
     if figures is not None:
         shown = diversity_figures(found)
         with drawing(shown) as finish:
@@ -181,14 +186,9 @@ def neighbours(
     if (model is None) == (not control):
         found = "none" if model is None else "both"
         raise InvalidInput("--model, --control", found=found, expected="one of them, as the background")
-    told = specificity_file(
-        queries,
-        inputs,
-        output,
-        control if model is None else model_named(model, repair_anchors=repair_anchors),
-        settings=NeighbourSettings(key=key, mismatches=mismatches, edits=edits, draws=draws, seed=seed),
-        subject=subject,
-        layout=source.choice,
-        executor=LocalExecutor(threads),
-    )
+    settings = NeighbourSettings(key=key, mismatches=mismatches, edits=edits, draws=draws, seed=seed)
+    background = control if model is None else model_named(model, repair_anchors=repair_anchors)
+    how: Any = {"settings": settings, "subject": subject, "layout": source.choice}
+    with tables_of([queries, *inputs]) as (asked, *tables):
+        told = specificity_file(asked, tables, output, background, **how, executor=LocalExecutor(threads))
     print(specificity_text(told, output), end="")

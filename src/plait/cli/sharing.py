@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.options import DeviceOption, Flag, FurtherTable, RowProgress, Signed, TableOutput, WholeNumber
-from plait.cli.table_options import ExecutorParameters, SheetSource, model_named
+from plait.cli.options import (
+    DeviceOption,
+    ExecutorParameters,
+    Flag,
+    FurtherTable,
+    RowProgress,
+    SheetSource,
+    Signed,
+    TableOutput,
+    WholeNumber,
+    model_named,
+    tables_of,
+)
 from plait.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -145,9 +156,13 @@ def sharing(
         clusters=clusters,
     )
     generation = expected.settings()
-    with place.open() as executor, RowProgress("grouping") as progress:
+    with (
+        tables_of(source.files(inputs)) as files,
+        place.open() as executor,
+        RowProgress("grouping") as progress,
+    ):
         found = share_files(
-            source.files(inputs),
+            files,
             output,
             settings=settings,
             generation=generation,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -99,10 +100,8 @@ def decode(
         words, found, mean = decode_file(
             path, output, code=code, information=information, report=report, **asdict(decoder)
         )
-    say(
-        f"{plural(words, 'word')}, {found:,} of them of the code, {mean:.1f} iterations a word, "
-        f"in {work_time() - start:.2f} s"
-    )
+    took = f"{mean:.1f} iterations a word, in {work_time() - start:.2f} s"
+    say(f"{plural(words, 'word')}, {found:,} of them of the code, {took}")
 
 
 @app.command
@@ -226,11 +225,8 @@ def random(
     from plait.random import Mrg32k3a, Mt19937, Sobol
     from plait.random.files import write_numbers
 
-    for name, value, owner in (
-        ("--stream", stream, "mrg32k3a"),
-        ("--substream", substream, "mrg32k3a"),
-        ("--dimensions", dimensions - 1, "sobol"),
-    ):
+    streams = ("--stream", stream, "mrg32k3a"), ("--substream", substream, "mrg32k3a")
+    for name, value, owner in (*streams, ("--dimensions", dimensions - 1, "sobol")):
         if value and generator != owner:
             raise InvalidInput(name, found=f"it with {generator}", expected=f"{owner}, which alone has it")
     if generator == "sobol":
@@ -339,17 +335,16 @@ def episodes(
 
     searched = bool(window) or support is not None
     if (list is None) != searched or (searched and not (window and support is not None)):
-        found = "both" if list is not None else "one of --window, --support" if searched else "neither"
-        raise InvalidInput(
-            "--window, --support, --list", found=found, expected="--window and --support, or --list"
-        )
+        told = "both" if list is not None else "one of --window, --support" if searched else "neither"
+        expected = "--window and --support, or --list"
+        raise InvalidInput("--window, --support, --list", found=told, expected=expected)
     with Bar("counting", "{task.fields[done]:,} candidates") as bar:
 
         def show(size: int, done: int, total: int) -> None:
             bar.rename(f"size {size}")
             bar.show(done, "{:,.0f}/s", done, total)
 
-        found_episodes = episodes_file(
+        found = episodes_file(
             events,
             output,
             listed=list,
@@ -360,16 +355,13 @@ def episodes(
             threads=threads,
             progress=show,
         )
-    for size, candidates, frequent, seconds in found_episodes.levels:
+    for size, candidates, frequent, seconds in found.levels:
         say(f"size {size}: {frequent:,} of {plural(candidates, 'candidate')}, {seconds:.2f} s")
-    say(f"{plural(found_episodes.table.num_rows, 'episode')} in {output}")
+    say(f"{plural(found.table.num_rows, 'episode')} in {output}")
 
 
 def _window(text: str) -> tuple[float, float]:
-    low, colon, high = text.partition(":")
-    try:
-        if colon:
-            return float(low), float(high)
-    except ValueError:
-        pass
+    with suppress(ValueError):
+        low, high = map(float, text.split(":"))
+        return low, high
     raise InvalidInput("--window", found=repr(text), expected="LO:HI, two numbers")

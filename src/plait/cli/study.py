@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.options import MODEL, Bar, DeviceOption, Flag, FolderOutput, OptionalOutput, WholeNumber, say
-from plait.cli.table_options import (
+from plait.cli.options import (
+    MODEL,
     AmbiguousOption,
+    Bar,
     ChainOption,
+    DeviceOption,
+    Flag,
+    FolderOutput,
+    OptionalOutput,
     RunParameters,
     Source,
     StudiedModel,
+    WholeNumber,
     germline_named,
     model_named,
+    say,
 )
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypedDict, TypeVar
 
 from plait.devices.driver import DriverFacts, begin, device_problem, probe, usable
-from plait.errors import InvalidInput, TargetUnavailable, whole
+from plait.errors import MOST_THREADS, InvalidInput, TargetUnavailable, whole
 from plait.settings import thread_count
 
 B = TypeVar("B")
@@ -194,11 +194,13 @@ class On(TypedDict, total=False):
     threads: int | None
 
 
-def spelled(function: F) -> F:
-    """Show the keywords of ``**on: Unpack[On]`` in the signature, and so in help."""
+def spelled(function: F, *of: Callable[..., Any]) -> F:
+    """Show in the signature, and so in help, what ``**`` stands for: keywords of `of`, by default `On`."""
     found = inspect.signature(function)
-    named = [own.replace(kind=own.KEYWORD_ONLY) for own in inspect.signature(resolve).parameters.values()]
-    function.__signature__ = found.replace(parameters=[*[*found.parameters.values()][:-1], *named])  # type: ignore[attr-defined]
+    given = [*found.parameters.values()][:-1]
+    theirs = [own for one in of or (resolve,) for own in inspect.signature(one).parameters.values()]
+    named = [own.replace(kind=own.KEYWORD_ONLY) for own in theirs if own.default is not own.empty]
+    function.__signature__ = found.replace(parameters=[*given, *named])  # type: ignore[attr-defined]
     return function
 
 
@@ -210,7 +212,7 @@ def resolve(device: str = "auto", threads: int | None = None) -> Target:
     to do.
     """
     check_device(device)
-    threads = None if threads is None else whole("threads", threads, 1)
+    threads = None if threads is None else whole("threads", threads, 1, MOST_THREADS)
     if device == "reference":
         return ReferenceTarget()
     if device == "cpu" or (device == "auto" and (_simulated() or not usable().ok)):

@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput, whole
-from plait.formats.compression import read_text
+from plait.formats.files import read_text
 from plait.formats.rearrangements import read_columns
 from plait.formats.tables import check_tables, facts_of, open_table
 from plait.lang.algebras import MaxPlus, SaturatingCount, choice
@@ -440,17 +440,16 @@ def _candidates(frequent: NDArray[np.int32], size: int, windows: int) -> _Blocks
 def _as_table(
     events: _Events, size: int, episodes: NDArray[np.int32], latest: NDArray[Any], chains: NDArray[np.int64]
 ) -> pa.Table:
-    names = pa.array(events.names, pa.large_string())
-    arrows = pa.array(
-        [f" -({low:.15g},{high:.15g}]-> " for low, high in events.stream.bounds.tolist()], pa.large_string()
-    )
+    kind, steps = pa.large_string(), events.stream.bounds.tolist()
+    names = pa.array(events.names, kind)
+    arrows = pa.array([f" -({low:.15g},{high:.15g}]-> " for low, high in steps], kind)
     parts = [names.take(pa.array(episodes[:, 0]))]
     for k in range(size - 1):
         parts += [arrows.take(pa.array(episodes[:, size + k])), names.take(pa.array(episodes[:, k + 1]))]
     counts = latest[:, 0].astype(np.int64)
     return pa.table(
         {
-            "episode": pc.binary_join_element_wise(*parts, pa.scalar("", pa.large_string())),
+            "episode": pc.binary_join_element_wise(*parts, pa.scalar("", kind)),
             "size": pa.array(np.full(len(episodes), size, np.int32)),
             "count": pa.array(counts),
             "all_occurrences": pa.array(chains, mask=chains == _MOST_CHAINS),

@@ -19,8 +19,8 @@ from plait.errors import FormatError, InvalidInput
 from plait.folding.constraints import SIGNS, Molecule, Restraints, molecule_of
 from plait.folding.folds import LONGEST, FoldSettings, Loop, check_memory, codes_checked, loops_of
 from plait.folding.parameters import LETTERS, codes_of
-from plait.formats.compression import ByteSource, check_readable, read_text
 from plait.formats.fasta import first_text, read_fasta, sequence_file_kind, shown_start
+from plait.formats.files import ByteSource, check_readable, read_text
 
 _Path = str | os.PathLike[str]
 #: Bases of a block, and of one for GPUs, which work on thousands of sequences at a time.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.formats.compression import read_text
+from plait.formats.files import read_text
 
 #: Letters and pairs in the order of all tables, from 0 and from 1 on.
 LETTERS: Final = "NACGU"

@@ -14,14 +14,15 @@ import shutil
 import stat
 import sys
 import zlib
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
 from typing import Any, BinaryIO, Final, Protocol
 
 from plait.errors import FormatError, InvalidInput, PlaitError, one_of
-from plait.formats.compression import read_json
-from plait.types import WholeOrNot
+from plait.formats.files import Closing, read_json
 
 _BUFFER_BYTES = 1 << 20
 _LOG: Final = logging.getLogger(__name__)
@@ -55,6 +56,30 @@ def output_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         elif code in _REFUSED:
             found, expected, hint = _REFUSED[code], "a writable folder", "choose another folder"
         raise FormatError(path, found=found, expected=expected, hint=hint) from error
+
+
+class WholeOrNot(Closing):
+    """An output that appears when it is closed, or never.
+
+    As a context manager it is closed on a clean exit, and discarded on any exception, `KeyboardInterrupt`
+    included.
+    """
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Remove what is unfinished; an older output of the same name stays as it was."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.discard()
+            return
+        try:
+            self.close()
+        except BaseException:
+            self.discard()
+            raise
 
 
 class AtomicFile(WholeOrNot):

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.atomic import AtomicFile, folder_or_nothing, output_errors, write_json
-from plait.formats.compression import read_json
+from plait.formats.files import read_json
 from plait.formats.row_groups import MAGIC, EncodedRows
 
 _MARKER: Final = "run.json"

@@ -24,20 +24,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plait.errors import FormatError, InvalidInput, PlaitError, whole
-from plait.formats.atomic import AtomicFolder, bad_output, check_not_input, output_errors, sync_folder
-from plait.formats.compression import parse_json
-from plait.formats.layouts import is_text
-from plait.formats.parquet import PARTITION
-from plait.formats.places import (
+from plait.formats.atomic import (
+    AtomicFolder,
+    WholeOrNot,
+    bad_output,
+    check_not_input,
+    output_errors,
+    sync_folder,
+)
+from plait.formats.files import (
     absolute,
     address_of,
     open_bytes,
+    parse_json,
     status_of,
     store_errors,
     store_of,
 )
+from plait.formats.layouts import is_text
+from plait.formats.parquet import PARTITION
 from plait.formats.tables import ParquetRows, PartSettings, TableWriter, structured
-from plait.types import WholeOrNot
 
 MANIFEST: Final = "_manifest.json"
 #: Files that are looked at where none is a table: what is named may be the root of a system.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from plait.alphabets import shown_letter
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import ByteSource, FileKind, check_readable, foreign_content, sniff, unchanged
+from plait.formats.files import ByteSource, FileKind, check_readable, foreign_content, sniff, unchanged
 from plait.lang.compile import kernel
 from plait.lang.lanes import greater, lanes_of, load, lowest_bit, mask_bits, splat, store, without_lowest
 

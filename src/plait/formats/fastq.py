@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from plait.alphabets import IUPAC_MASK, MASK_SYMBOL, shown_letter
 from plait.errors import FormatError
-from plait.formats.compression import ByteSource, check_readable, unchanged
 from plait.formats.fasta import (
     Names,
     Sequences,
@@ -22,6 +21,7 @@ from plait.formats.fasta import (
     read_fasta,
     sequence_file_kind,
 )
+from plait.formats.files import ByteSource, check_readable, unchanged
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import equal, lanes_of, load, lowest_bit, mask_bits, splat, store, without_lowest
 

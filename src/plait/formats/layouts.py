@@ -187,7 +187,8 @@ def layout_of(
                 return layout
             if not layout.first_row and layout.fits(columns, required):
                 return layout
-        raise _missing_columns(with_columns(AIRR, own), path, columns, required, AUTO)
+        nearest = min(known, key=lambda one: (len(one.missing_of(columns, required)), one.name != "airr"))
+        raise _missing_columns(nearest, path, columns, required, AUTO)
     layout = with_columns(LAYOUTS[named], own)
     if not layout.header and not layout.fits(columns, required):
         raise _missing_columns(layout, path, columns, required, named)
@@ -214,9 +215,8 @@ def _missing_columns(
 ) -> FormatError:
     lacking = ", ".join(" or ".join(layout.accepted(name)) for name in layout.missing_of(columns, required))
     wanted = f"the columns {layout.wanted_text(required)} (missing: {lacking})"
-    known = (
-        f", or a table of {', '.join(name for name in LAYOUTS if name != 'airr')}" if asked == AUTO else ""
-    )
+    others = ", ".join(name for name in LAYOUTS if name != layout.name)
+    known = f", or a table of {others}" if asked == AUTO else ""
     return FormatError(
         path,
         found=f"the columns {_shown(columns)}",

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plait.errors import FormatError
-from plait.formats.places import address_of, open_bytes, status_of
+from plait.formats.files import address_of, open_bytes, status_of
 from plait.formats.row_groups import LIST, NUMBERS, SET, STRUCT, end_of, field_at, number_at
 from plait.settings import thread_count
 

@@ -28,17 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput, whole
-from plait.formats.compression import ByteSource, identify, read_ahead, unchanged
-from plait.formats.fasta import (
-    Names,
-    RepeatedNames,
-    first_text,
-    pair_names,
-    sequence_file_kind,
-    shown_start,
-)
+from plait.formats.fasta import Names, RepeatedNames, first_text, pair_names, sequence_file_kind, shown_start
 from plait.formats.fastq import ReadBlock, checked_reads, fasta_reads, fastq_reads, shown_name
-from plait.types import Closing
+from plait.formats.files import ByteSource, Closing, identify, read_ahead, unchanged
 
 T = TypeVar("T")
 

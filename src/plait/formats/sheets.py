@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final, overload
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import read_text
 from plait.formats.datasets import parts_of
+from plait.formats.files import read_text
 from plait.formats.parquet import ParquetInput
 
 _FILE: Final = "file"

@@ -19,9 +19,8 @@ import pyarrow.ipc as arrow_ipc
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, PlaitError, Unsupported, whole
-from plait.formats.atomic import AtomicFile, output_errors
+from plait.formats.atomic import AtomicFile, WholeOrNot, output_errors
 from plait.formats.checkpoints import Checkpoint, letters_of
-from plait.types import WholeOrNot
 
 Direction = Literal["ascending", "descending"]
 

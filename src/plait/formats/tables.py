@@ -23,6 +23,7 @@ from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.atomic import (
     AtomicFile,
     TextOutput,
+    WholeOrNot,
     bad_output,
     check_different,
     check_not_input,
@@ -30,10 +31,9 @@ from plait.formats.atomic import (
     encoder,
     output_errors,
 )
+from plait.formats.files import address_of
 from plait.formats.layouts import is_text
-from plait.formats.places import address_of
 from plait.formats.row_groups import DIFFERENCES, MAGIC, PACKED, EncodedRows, RowGroups
-from plait.types import WholeOrNot
 
 _PIECE_BYTES = 8 << 20
 _TEXT = pa.large_string()

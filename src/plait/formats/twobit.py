@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError
-from plait.formats.compression import check_readable, unchanged
+from plait.formats.files import check_readable, unchanged
 
 #: First bytes of a file, in either order.
 SIGNATURES: Final = (b"\x43\x27\x41\x1a", b"\x1a\x41\x27\x43")

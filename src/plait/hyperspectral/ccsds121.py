@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, one_of, whole
 from plait.formats.atomic import output_errors
-from plait.formats.compression import input_errors
 from plait.formats.cubes.files import RawShape, create_cube, open_cube
 from plait.formats.cubes.layout import CubeLayout, interleave_axes
+from plait.formats.files import input_errors
 from plait.hyperspectral.codec import sample_type
 from plait.hyperspectral.coders import BlockCode, decode_references
 from plait.hyperspectral.codewords import BodyEnd, BodyReader

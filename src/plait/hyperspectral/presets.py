@@ -10,7 +10,7 @@ from dataclasses import MISSING, asdict, fields
 from typing import Any, Final
 
 from plait.errors import FormatError, InvalidInput, one_of, whole
-from plait.formats.compression import read_json
+from plait.formats.files import read_json
 from plait.hyperspectral.parameters import (
     BlockAdaptive,
     ErrorLimits,

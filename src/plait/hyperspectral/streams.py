@@ -23,14 +23,9 @@ from numpy.typing import NDArray
 from plait.devices.cuda_target import CudaTarget, failed, leave
 from plait.devices.target import Target, resolve
 from plait.errors import DeviceFailure, DeviceMemoryError, FormatError, InvalidInput, Unsupported
-from plait.formats.compression import parse_json
 from plait.formats.cubes.origin import CubeOrigin, StreamSeal, origin_path
-from plait.hyperspectral.codec import (
-    WORTH,
-    Checkpoint,
-    StreamDecoder,
-    sample_type,
-)
+from plait.formats.files import Closing, parse_json
+from plait.hyperspectral.codec import WORTH, Checkpoint, StreamDecoder, sample_type
 from plait.hyperspectral.codewords import BodyEnd, pieces
 from plait.hyperspectral.containers import (
     MAGIC,
@@ -45,7 +40,6 @@ from plait.hyperspectral.header import HeaderEnd
 from plait.hyperspectral.mapping import SampleMapping
 from plait.hyperspectral.parameters import StreamParameters
 from plait.settings import thread_count
-from plait.types import Closing
 
 #: Called with the samples done so far, and all of them.
 Progress = Callable[[int, int], object]

@@ -71,7 +71,7 @@ def _byte_lookup(builder: Any, table: Any, index: Any, width: int) -> Any:
         def one(part: Any) -> Any:
             return call(builder, name, part.type, both, part)
 
-    elif features.get("avx2"):
+    elif features.get("avx2") and width > 16:
         name, piece = "llvm.x86.avx2.pshuf.b", 32
 
         def one(part: Any) -> Any:

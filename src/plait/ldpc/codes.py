@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plait.errors import FormatError, InvalidInput, whole
-from plait.formats.compression import read_text
+from plait.formats.files import read_text
 from plait.lang.compile import kernel
 
 NAMES: Final = "ar4ja-1/2-1024 (rates 1/2, 2/3, 4/5; 1024, 4096, 16384 bits), c2, wimax-1248 (576 to 2304)"
@@ -254,15 +254,12 @@ def read_alist(path: str | os.PathLike[str]) -> Code:
 
     size, checks = numbers(f"numbers of columns and of checks, up to {_MOST:,}", 1, _MOST, 2)
     numbers("the largest weights of columns and of checks", 0, _MOST, 2)
-    weights = (
-        numbers(f"weights of {size:,} columns", 0, checks, size),
-        numbers(f"weights of {checks:,} checks", 1, size, checks),
-    )
+    heavy = numbers(f"weights of {size:,} columns", 0, checks, size)
+    weights = heavy, numbers(f"weights of {checks:,} checks", 1, size, checks)
+    kinds = ("checks of a column", checks), ("columns of a check", size)
     by_column, by_check = (
         [numbers(f"{weight} different {kind}, 1 to {most:,}", 1, most, weight, filled=True) for weight in own]
-        for own, kind, most in zip(
-            weights, ("checks of a column", "columns of a check"), (checks, size), strict=True
-        )
+        for own, (kind, most) in zip(weights, kinds, strict=True)
     )
     for line, _ in left:
         raise FormatError(path, found="more lines", expected="the end of the file", line=line)

@@ -216,10 +216,7 @@ without: Final[Any] = by_type_of(
 )
 #: Whether a bit is 1, where it is more probable.
 is_one: Final[Any] = by_type_of(
-    {
-        SignedLeast: lambda alg, value: greater(alg.zero, value),
-        Parities: lambda alg, value: greater(value[1], value[0]),
-    }
+    {SignedLeast: lambda alg, a: greater(alg.zero, a), Parities: lambda alg, a: greater(a[1], a[0])}
 )
 #: Renew the messages of one check, `check` the bits of all, its first one and the end.
 #:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import array_file, check_different
-from plait.formats.compression import read_array
+from plait.formats.files import read_array
 from plait.formats.tables import check_tables, table_or_lines
 from plait.ldpc.codes import code_named
 from plait.ldpc.decoding import WORTH, decode

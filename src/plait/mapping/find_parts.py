@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
 from plait.formats.checkpoints import digest_of
-from plait.formats.compression import Identity, identify
 from plait.formats.datasets import Folder, PartFile, Parts, PartWriter
+from plait.formats.files import Identity, identify
 from plait.formats.tables import ONE_FILE, PartSettings
 from plait.formats.twobit import is_two_bit, two_bit_lengths
 from plait.mapping.hits import hit_table, no_hits

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.devices.target import over_threads
-from plait.errors import FormatError, InvalidInput, whole
+from plait.errors import MOST_THREADS, FormatError, InvalidInput, whole
 from plait.formats.atomic import AtomicFile, check_not_input, output_errors
-from plait.formats.compression import check_readable, fast_zlib, parse_json
+from plait.formats.files import check_readable, fast_zlib, parse_json
 from plait.lang.compile import kernel, shared
 from plait.mapping.genome import MARGIN_WORDS, PLANES, Genome, References, read_genome
 from plait.settings import thread_count
@@ -273,7 +273,7 @@ class Index:
         if seed_length is not None:
             whole("seed_length", seed_length, SHORTEST_SEED, LONGEST_SEED)
         if threads is not None:
-            whole("threads", threads, 1)
+            whole("threads", threads, 1, MOST_THREADS)
         genome = read_genome(reference)
         u = seed_length or seed_length_of(genome.letters)
         made = _built(genome.words, u, threads or thread_count())

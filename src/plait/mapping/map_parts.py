@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.formats.checkpoints import digest_of
-from plait.formats.compression import identify
 from plait.formats.datasets import Folder, PartFile, Parts, PartWriter, rows_of_part
+from plait.formats.files import identify
 from plait.formats.tables import ONE_FILE, PartSettings
 from plait.mapping.map_files import BlockMapper, bytes_of, metadata_of, provenance_of
 from plait.mapping.mapper import BLOCK_READS, STATUSES, ReadUnit, read_units

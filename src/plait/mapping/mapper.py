@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import resolve
-from plait.errors import InvalidInput, whole_fields
+from plait.devices.target import resolve, spelled
+from plait.errors import MOST_THREADS, InvalidInput, whole_fields
 from plait.formats.fastq import RawReads, ReadBlock, checked_reads
 from plait.formats.reads import join_reads, open_reads, slice_reads
 from plait.lang.lanes import lanes_of
@@ -103,7 +103,8 @@ class MapSettings:
         if self.errors is not None and self.error_rate is not None:
             raise InvalidInput("error_rate", found="errors too", expected="one or the other")
         whole_fields(self, "errors", most=MOST_ERRORS)
-        whole_fields(self, "max_hits", "threads", least=1)
+        whole_fields(self, "max_hits", least=1)
+        whole_fields(self, "threads", least=1, most=MOST_THREADS)
         if self.error_rate is not None and not 0 <= self.error_rate <= 100 * MOST_ERRORS / LONGEST_READ:
             raise InvalidInput(
                 "error_rate",
@@ -573,3 +574,6 @@ def _joined(parts: list[tuple[int, HitRows]]) -> HitRows:
         nothing = np.zeros((0, 1) if field.name in ("runs", "differences") else 0, kind)
         columns[field.name] = np.concatenate(own) if own else nothing
     return HitRows(**columns)
+
+
+spelled(map_reads, MapSettings)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from plait.alphabets import COMPLEMENT_MASK, IUPAC_MASK, encode
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import ByteSource, check_readable
 from plait.formats.fasta import sequence_file_kind
+from plait.formats.files import ByteSource, check_readable
 
 #: Letters that a pattern may have, without a PAM.
 SHORTEST: Final = 8

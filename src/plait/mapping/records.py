@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from plait.alphabets import COMPLEMENT_LETTER
 from plait.errors import InvalidInput
-from plait.formats.compression import fast_zlib
 from plait.formats.fasta import Names
+from plait.formats.files import fast_zlib
 from plait.lang.compile import kernel, shared
 from plait.mapping.alignments import MATCH, write_number
 from plait.mapping.genome import Genome

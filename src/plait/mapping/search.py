@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.alphabets import COMPLEMENT_MASK, IUPAC_MASK, encode
-from plait.devices.target import Target, interpreted, over_threads, resolve
+from plait.devices.target import Target, interpreted, over_threads, resolve, spelled
 from plait.dp.bitparallel.launches import (
     EDIT_ENDS,
     MARGIN,
@@ -810,6 +810,9 @@ def find(patterns: Patterns, text: Texts, **settings: Any) -> Hits:
         joined([rows for _, rows in found if len(rows)] or [last]),
         finder.totals,
     )
+
+
+spelled(find, FindSettings)
 
 
 def off_targets(

@@ -16,8 +16,8 @@ from plait.alphabets import IUPAC_MASK
 from plait.devices.target import over_threads
 from plait.dp.bitparallel.launches import MARGIN, encoded
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import ByteSource
 from plait.formats.fasta import fasta_pieces, first_text, sequence_file_kind
+from plait.formats.files import ByteSource
 from plait.formats.reads import ReadFile
 from plait.formats.twobit import is_two_bit, read_two_bit
 from plait.mapping.index import Index, is_index

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from plait.errors import FormatError
 from plait.formats.atomic import array_file, bad_output
-from plait.formats.compression import ByteSource
 from plait.formats.fasta import read_fasta, sequence_file_kind
+from plait.formats.files import ByteSource
 from plait.formats.layouts import is_text
 from plait.formats.rearrangements import read_columns
 from plait.formats.tables import table_or_lines

@@ -344,11 +344,7 @@ Texts = Iterable[str | bytes]
 
 @spelled
 def similarities(
-    queries: Texts,
-    targets: Texts | None = None,
-    *,
-    q: int = 4,
-    **on: Unpack[On],
+    queries: Texts, targets: Texts | None = None, *, q: int = 4, **on: Unpack[On]
 ) -> NDArray[np.float32]:
     """Similarities of all queries with all targets.
 

@@ -19,16 +19,9 @@ from typing import Any, Final
 
 from plait._version import __version__
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import read_json, sniff
-from plait.formats.delimited import DelimitedFile
-from plait.reports.figure import (
-    PAGE_FONT,
-    THEMES,
-    StudyFigure,
-    compiled_figure,
-    number_text,
-    vega_library,
-)
+from plait.formats.files import read_json, sniff
+from plait.formats.rearrangements import DelimitedFile
+from plait.reports.figure import PAGE_FONT, THEMES, StudyFigure, compiled_figure, number_text, vega_library
 
 #: What pages of a study and of an inference say: sections, names of numbers, tables with the columns that
 #: they must have (they may have others).

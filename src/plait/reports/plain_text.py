@@ -117,7 +117,7 @@ def rate_text(n: int, seconds: float, unit: str = " rows/s") -> str:
 
 def run_text(made: FinishedRun[Any], told: Sequence[str], *, seconds: float) -> str:
     """What came of a run over rows: what is `told` of them, what a user should know, and where files are."""
-    lines = [f"{made.rows:,} rows {rate_text(made.rows, seconds)}", *told, ""]
+    lines = [f"{plural(made.rows, 'row')} {rate_text(made.rows, seconds)}", *told, ""]
     for name, new in made.renamed.items():
         lines += paragraph(f"The input column {name} is now {new}: {name} is a result.")
     if made.blank_lines:

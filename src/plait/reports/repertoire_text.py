@@ -215,7 +215,8 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
 def sharing_text(found: SharingSummary, output: str | os.PathLike[str]) -> str:
     """The distribution of sharing, in lines that fit a terminal."""
     clonotypes = sum(found.distribution["clonotypes"].to_pylist())
-    lines = [f"{found.rows:,} rows, {len(found.subjects):,} individuals, {clonotypes:,} clonotypes"]
+    sizes = (found.rows, "row"), (len(found.subjects), "individual"), (clonotypes, "clonotype")
+    lines = [", ".join(plural(*size) for size in sizes)]
     for reason, rows in found.left_out.items():
         lines += paragraph(f"{rows:,} rows are in no clonotype: {reason.replace('_', ' ', 1)}.")
     if clonotypes:
@@ -235,15 +236,14 @@ def specificity_text(found: Specificities, output: str | os.PathLike[str]) -> st
     near = sum(bool(row["occurrences"]) for row in rows)
     more = sum(row["q_value"] is not None and row["q_value"] <= _MOST_Q for row in rows)
     missing = sum(row["q_value"] is None for row in rows)
-    lines = [
-        f"{plural(len(rows), 'receptor')}, {found.clonotypes:,} clonotypes of {found.subjects:,} individuals"
-    ]
+    whose = f"{plural(found.clonotypes, 'clonotype')} of {plural(found.subjects, 'individual')}"
+    lines = [f"{plural(len(rows), 'receptor')}, {whose}"]
     lines += paragraph(
-        f"{near:,} are near a clonotype, {more:,} near more than chance gives (q <= {_MOST_Q}), by a "
-        f"background of {found.background:,} junctions."
+        f"Near a clonotype: {near:,}; near more than chance gives (q <= {_MOST_Q}), by a background of "
+        f"{found.background:,} junctions: {more:,}."
     )
     if missing:
-        lines += paragraph(f"{missing:,} have no junction, or lack a gene.")
+        lines += paragraph(f"Without a junction or a gene: {missing:,}.")
     return "\n".join([*lines, "", f"table  {os.fspath(output)}"]) + "\n"
 
 

@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.ipc as arrow_ipc
 
 from plait._version import __version__
-from plait.errors import InvalidInput, PlaitError, TargetUnavailable, TaskFailed, whole_fields
+from plait.errors import MOST_THREADS, InvalidInput, PlaitError, TargetUnavailable, TaskFailed, whole_fields
 from plait.run.executor import HELD_BYTES
 from plait.settings import package_digest, show_tracebacks, thread_count
 
@@ -175,7 +175,7 @@ class ClusterOptions:
                     found=repr(value),
                     expected="nothing: the workers of a scheduler that runs have been started with their own",
                 )
-        whole_fields(self, "workers", "threads", least=1)
+        whole_fields(self, "workers", "threads", least=1, most=MOST_THREADS)
 
     @property
     def starts_workers(self) -> bool:

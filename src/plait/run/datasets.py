@@ -24,7 +24,7 @@ import pyarrow as pa
 from plait.errors import FormatError
 from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
 from plait.formats.datasets import SUMMARY, DatasetOutput, Folder, PartFile, Parts, PartWriter, rows_of_part
-from plait.formats.places import beside, stamp_of, status_of
+from plait.formats.files import beside, stamp_of, status_of
 from plait.formats.rearrangements import RowRange
 from plait.run.executor import Executor, Progress
 from plait.run.rows import (
@@ -209,7 +209,7 @@ def check_size(path: str | PathLike[str], size: int) -> None:
 class RowPart:
     """Rows of a part of a run, whose first one is number `first`: blocks, or where the rows stand in files.
 
-    `stamps` are those of each file of these rows, see `plait.formats.places.stamp_of`.
+    `stamps` are those of each file of these rows, see `plait.formats.files.stamp_of`.
     """
 
     number: int

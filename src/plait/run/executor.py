@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
-from plait.errors import InvalidInput, whole
+from plait.errors import MOST_THREADS, InvalidInput, whole
 from plait.settings import thread_count
 
 ExecutorName: TypeAlias = Literal["local", "dask"]
@@ -74,7 +74,7 @@ class LocalExecutor:
     """
 
     def __init__(self, threads: int | None = None, *, waiting: int = 1) -> None:
-        self.threads = thread_count() if threads is None else whole("threads", threads, 1)
+        self.threads = thread_count() if threads is None else whole("threads", threads, 1, MOST_THREADS)
         self._waiting = waiting
 
     @property

@@ -18,8 +18,7 @@ from plait.devices.target import used_devices
 from plait.errors import FormatError, check_choice
 from plait.formats.atomic import write_json
 from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
-from plait.formats.compression import read_ahead
-from plait.formats.places import beside, is_dataset
+from plait.formats.files import beside, is_dataset, read_ahead
 from plait.formats.rearrangements import RearrangementReader, RowRange
 from plait.formats.row_groups import EncodedRows
 from plait.formats.tables import ONE_FILE, PartSettings, ReadyRows, TableWriter, check_one_file, open_table

@@ -27,13 +27,16 @@ from plait.lang.lanes import (
     equal,
     greater,
     lanes_of,
+    last_lane,
     load,
+    lower_half,
     lowest_bit,
     mask_bits,
     select,
     shift_in,
     splat,
     store,
+    upper_half,
     width_of,
 )
 from plait.states.models import HiddenMarkovModel
@@ -100,10 +103,9 @@ class Reached(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """Ways back of as many states as lanes, words of so many bits as ways (frames, sequences, 1).
+    """Ways back of as many states as lanes, at most 16: words (frames, sequences, 1).
 
-    As many bits as lanes are for each state, from the lowest: that times the first state from which the way
-    into it is the best.
+    Four bits are for each state, from the lowest: the first state from which the way into it is the best.
     """
 
     rows: Any
@@ -120,11 +122,9 @@ def _scale(alg: Any, values: Any, scales: Any, k: Any, t: Any) -> None:
     scales[k, t] = total
 
 
+_SUMS: Final = Probability, LogSum
 _in_lanes: Final[Any] = by_type_of(
-    {
-        SaturatingMaxPlus: lambda alg, lanes: algebra_in_lanes(alg, lanes),
-        **dict.fromkeys((Probability, LogSum), lambda alg, lanes: alg),
-    }
+    {SaturatingMaxPlus: lambda alg, n: algebra_in_lanes(alg, n), **dict.fromkeys(_SUMS, lambda alg, n: alg)}
 )
 _scaled: Final[Any] = by_type_of(
     {Probability: _scale, **dict.fromkeys((SaturatingMaxPlus, LogSum), lambda alg, rows, scales, k, t: None)}
@@ -152,20 +152,68 @@ def _keep(ways: Any, algebra: Any, lanes: Any, model: Any, values: Any, place: A
     return found
 
 
+@shared
+def _way(alg: Any, lanes: Any, model: Any, r: Any, value: Any) -> Any:
+    """What reaches states from state r, and r."""
+    return extend(alg, splat(lanes, value), load(lanes, model.matrix, r, 0)), splat(lanes, r)
+
+
+@shared
+def _first_best(alg: Any, a: Any, b: Any) -> Any:
+    """The choice between two ways: of equal ones the first."""
+    return choice(alg, a[0], b[0]), select(greater(b[0], a[0]), b[1], a[1])
+
+
+@shared
+def _noted(ways: Any, lanes: Any, n: Any, k: Any, best: Any) -> Any:
+    """What the best ways reach, which are noted."""
+    fields = splat(lanes, 0)
+    for _ in range(width_of(lanes) - 1):
+        fields = shift_in(fields + splat(lanes, 4), 0)
+    ways.rows[n, k, 0] = any_bits(best[1] << fields)
+    return best[0]
+
+
 def _note(ways: Any, algebra: Any, lanes: Any, model: Any, values: Any, place: Any) -> Any:
     t, first, k, _ = place
     if t == 0:
         return load(lanes, model.begin, 0, 0)
-    alg, fields, way = _in_lanes(algebra, lanes), splat(lanes, 0), splat(lanes, 0)
-    for _ in range(width_of(lanes) - 1):
-        fields = shift_in(fields + splat(lanes, width_of(lanes)), 0)
-    found = extend(alg, splat(lanes, values[k, 0]), load(lanes, model.matrix, 0, 0))
+    alg = _in_lanes(algebra, lanes)
+    best = _way(alg, lanes, model, 0, values[k, 0])
     for r in range(1, width_of(lanes)):
-        step = extend(alg, splat(lanes, values[k, r]), load(lanes, model.matrix, r, 0))
-        way = select(greater(step, found), splat(lanes, r * width_of(lanes)), way)
-        found = choice(alg, found, step)
-    ways.rows[t - first, k, 0] = any_bits(way << fields)
-    return found
+        best = _first_best(alg, best, _way(alg, lanes, model, r, values[k, r]))
+    return _noted(ways, lanes, t - first, k, best)
+
+
+@shared
+def _best_ways(alg: Any, lanes: Any, model: Any, values: Any) -> Any:
+    """The best ways from all states, whose values are a group."""
+    # Two chains of choices, from the last state of each half on.
+    half, lower, upper = width_of(lanes) // 2, lower_half(values), upper_half(values)
+    low = _way(alg, lanes, model, half - 1, last_lane(lower))
+    high = _way(alg, lanes, model, 2 * half - 1, last_lane(upper))
+    for r in range(half - 2, -1, -1):
+        lower, upper = shift_in(lower, lower), shift_in(upper, upper)
+        low = _first_best(alg, _way(alg, lanes, model, r, last_lane(lower)), low)
+        high = _first_best(alg, _way(alg, lanes, model, r + half, last_lane(upper)), high)
+    return _first_best(alg, low, high)
+
+
+def _sweep_alone(ways: Any, algebra: Any, lanes: Any, model: Any, codes: Any, block: Any, values: Any) -> Any:
+    """Sweep a sequence with its values in registers; False if it is not alone or has too many states.
+
+    Through memory a frame waits longer for the one before; beside others it does not matter.
+    """
+    if codes.shape[0] > 1 or width_of(lanes) > 8:
+        return False
+    alg, before = _in_lanes(algebra, lanes), load(lanes, values[block[0] & 1], 0, 0)
+    if block[0] == 0:
+        before = extend(alg, load(lanes, model.begin, 0, 0), load(lanes, model.table, codes[0, 0], 0))
+    for t in range(max(block[0], 1), block[1]):
+        found = _noted(ways, lanes, t - block[0], 0, _best_ways(alg, lanes, model, before))
+        before = extend(alg, found, load(lanes, model.table, codes[0, t], 0))
+    store(lanes, values[block[1] & 1], 0, 0, before)
+    return True
 
 
 def _equal_way(ways: Any, algebra: Any, lanes: Any, model: Any, row: Any, place: Any) -> Any:
@@ -179,14 +227,14 @@ def _equal_way(ways: Any, algebra: Any, lanes: Any, model: Any, row: Any, place:
     return r - lanes.width + lowest_bit(found)
 
 
-def _noted(ways: Any, algebra: Any, lanes: Any, model: Any, row: Any, place: Any) -> Any:
+def _noted_way(ways: Any, algebra: Any, lanes: Any, model: Any, row: Any, place: Any) -> Any:
     t, k, s = place
-    wide = width_of(lanes)
-    return (np.int64(ways.rows[t + 1, k, 0]) >> s * wide & wide * (wide - 1)) // wide
+    return np.int64(ways.rows[t + 1, k, 0]) >> 4 * s & 15
 
 
 _reached: Final[Any] = by_type_of({Reached: _keep, Noted: _note})
-_came_from: Final[Any] = by_type_of({Reached: _equal_way, Noted: _noted})
+_alone: Final[Any] = by_type_of({Reached: lambda *args: False, Noted: _sweep_alone})
+_came_from: Final[Any] = by_type_of({Reached: _equal_way, Noted: _noted_way})
 
 
 @kernel
@@ -200,6 +248,8 @@ def sweep_states(
     weights of their frame. `scales` (sequences, frames): what probabilities were divided by.
     """
     own, first = _in_lanes(alg, lanes), block[0]
+    if _alone(ways, alg, lanes, model, codes, block, values):
+        return
     for t in range(first, block[1]):
         before, after = values[t & 1], values[1 - (t & 1)]
         for s in range(0, values.shape[2], width_of(lanes)):
@@ -245,11 +295,9 @@ def best_state(values: Any) -> Any:
 
 
 @shared
-def _copy(rows: Any, copies: Any) -> None:
-    for n in range(rows.shape[0]):
-        for k in range(rows.shape[1]):
-            for s in range(rows.shape[2]):
-                copies[n, k, s] = rows[n, k, s]
+def _copy(values: Any, copies: Any) -> None:
+    for place in np.ndindex(values.shape):
+        copies[place] = values[place]
 
 
 @kernel
@@ -267,7 +315,7 @@ def decode_states(
         b = min(n, 2 * (blocks - 1) - n)
         block = b * size, min((b + 1) * size, longest)
         if n >= blocks:
-            _copy(ways.rows[:1], ways.rows[size:])
+            _copy(ways.rows[0], ways.rows[size])
         _copy(values[b], values[b + 1])
         sweep_frames(lanes, algebra, model, codes, counts, block, values[b + 1], ways, values[0, 0])
         for k in range(counts.size if n >= blocks - 1 else 0):
@@ -278,26 +326,34 @@ def decode_states(
             trace_states(lanes, algebra, model, codes, counts, block, ways, codes)
 
 
+def _aligned(shape: tuple[int, ...], kind: Any = np.float64) -> NDArray[Any]:
+    """Memory that begins where a line of caches does: groups of lanes in two of them take twice as long."""
+    size, each = math.prod(shape), np.dtype(kind).itemsize
+    room = np.empty(size + 64 // each, kind)
+    first = -room.ctypes.data % 64 // each
+    return room[first : first + size].reshape(shape)
+
+
 def laid_out(
     algebra: Any, start: _Floats, transitions: _Floats, table: _Floats, *, alone: bool = False
 ) -> tuple[Any, _Tables]:
     """Lanes for an algebra and so many states, or states that are `alone`, and a model's tables in them."""
     states = len(start)
     alone = alone or not isinstance(algebra, (SaturatingMaxPlus, Probability))
-    lanes = lanes_of(1 if alone else 4 if states <= 4 else 8)
+    lanes = lanes_of(1 if alone else 4 if states <= 4 else 16 if 8 < states <= 16 else 8)
     wide = states + -states % max(lanes.width, 2)
     # All rows of one group of lanes; of several an even number.
     count = wide if wide == lanes.width else states + states % 2
 
-    def padded(rows: NDArray[Any], count: int) -> NDArray[Any]:
-        if rows.shape == (count, wide):
-            return rows.copy()
-        found = np.full((count, wide), algebra.zero)
-        found[: len(rows), :states] = rows
+    def padded(rows: NDArray[Any], count: int, width: int = wide) -> NDArray[Any]:
+        found = _aligned((count, width))
+        found[: len(rows), : rows.shape[1]] = rows
+        found[:, rows.shape[1] :] = found[len(rows) :] = algebra.zero
         return found
 
     groups = padded(transitions, count).reshape(count, -1, lanes.width).swapaxes(0, 1)
-    matrix, backwards = groups.reshape(-1, lanes.width), padded(transitions.T, count)
+    matrix = padded(groups.reshape(-1, lanes.width), groups.size // lanes.width, lanes.width)
+    backwards = padded(transitions.T, count)
     return lanes, _Tables(padded(start[None], 1), matrix, backwards, padded(table, len(table)))
 
 
@@ -310,7 +366,7 @@ def _swept(
     """
     lanes, model = laid_out(algebra, start, transitions, rows)
     frames, states = rows.shape[:2]
-    values, reached = (np.empty((n, 1, model.table.shape[1])) for n in (2, frames if kept else 1))
+    values, reached = (_aligned((n, 1, model.table.shape[1])) for n in (2, frames if kept else 1))
     codes, counts, scales = np.arange(frames, dtype=np.int32)[None], np.array([frames]), np.ones((1, frames))
     sweep_states(lanes, algebra, model, codes, counts, (0, frames), values, Reached(reached), scales)
     return reached[:, 0, :states], values[frames & 1, 0, :states], scales[0]
@@ -386,6 +442,8 @@ class SequenceBatch(NamedTuple):
     def codes(self, own: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Rows of some sequences one below the other, and their numbers of frames."""
         counts = np.array([len(self.rows[k]) for k in own])
+        if own.size == 1:
+            return self.rows[own[0]][None], counts
         codes = np.zeros((own.size, counts.max()), np.int32)
         for lane, k in enumerate(own):
             codes[lane, : counts[lane]] = self.rows[k]
@@ -406,8 +464,8 @@ class SequenceBatch(NamedTuple):
 def _decode_groups(run: Any, batch: SequenceBatch, target: Target) -> list[Decoded]:
     lanes, model = batch.laid_out()
     wide = model.begin.shape[1]
-    # What finds the ways back from a frame of one sequence.
-    each, kind = (1, np.uint16 if wide == 4 else np.int64) if wide == lanes.width else (wide, np.float64)
+    # What finds the ways back from a frame of one sequence: a word of four bits a state, or values.
+    each, kind = (1, f"i{wide // 2}") if wide == lanes.width else (wide, "f8")
     found = [Decoded(0.0, np.empty(0, np.int32))] * len(batch.rows)
     spare: list[NDArray[Any]] = [np.empty(0, kind)] * target.threads
 
@@ -415,12 +473,12 @@ def _decode_groups(run: Any, batch: SequenceBatch, target: Target) -> list[Decod
         codes, counts = batch.codes(own)
         frames = codes.shape[1]
         size = min(max(_HELD // (8 * own.size * each), 1), frames)
-        values = np.empty((-(-frames // size) + 1, 2, own.size, wide))
+        values = _aligned((-(-frames // size) + 1, 2, own.size, wide))
         # Memory is used again: new pages take as long as what is written to them.
         held, room = spare.pop(), (size + 1) * own.size * each
-        held = held if held.size >= room else np.empty(room, kind)
+        held = held if held.size >= room else _aligned((room,), kind)
         rows = held[:room].reshape(size + 1, own.size, each)
-        ways: Any = Reached(rows) if kind == np.float64 else Noted(rows)
+        ways: Any = Reached(rows) if kind == "f8" else Noted(rows)
         run(lanes, batch.algebra, model, codes, counts, values, ways)
         spare.append(held)
         for k, score, line, count in zip(own, values[0, 0, :, 0].tolist(), codes, counts, strict=True):
@@ -436,7 +494,7 @@ def _sum_groups(sweep: Any, batch: SequenceBatch, target: Target) -> _Floats:
 
     def one(own: NDArray[np.int64]) -> None:
         codes, counts = batch.codes(own)
-        values, scales = np.empty((3, own.size, model.begin.shape[1])), np.empty(codes.shape)
+        values, scales = _aligned((3, own.size, model.begin.shape[1])), np.empty(codes.shape)
         frames = 0, codes.shape[1]
         sweep(lanes, batch.algebra, model, codes, counts, frames, values[:2], Reached(values[2:]), scales)
         batch.add_logs(logs, own, counts, scales)
@@ -508,8 +566,16 @@ def likelihood_each(model: HiddenMarkovModel, sequences: Sequence[ArrayLike], **
     return resolve(**on).launch(_LIKELIHOODS, _batch(model, sequences, _SUM))
 
 
+def _several(sequences: Iterable[ArrayLike]) -> list[ArrayLike]:
+    """Sequences, of which a text is one: each of its letters would be another."""
+    if isinstance(sequences, (str, bytes)):
+        raise InvalidInput("sequences", found="a text", expected="several of them")
+    return list(sequences)
+
+
 def _batch(model: HiddenMarkovModel, sequences: Sequence[ArrayLike], algebra: Any) -> SequenceBatch:
     """Sequences of symbols share the rows of the emissions; others have rows of their own."""
+    sequences = _several(sequences)
     start, steps, emissions = model.logs if algebra is _BEST else model.probabilities
     parts, rows, logs, first = [emissions], [], [], len(emissions)
     for one in sequences:
@@ -715,6 +781,7 @@ def fit(
         If there is no sequence, or one that is impossible.
     """
     whole("iterations", iterations, 1)
+    sequences = _several(sequences)
     sizes = [len(model.log_weights(one)) for one in sequences]
     if not all(sizes) or not sizes:
         told = "none, or one without frames"

@@ -17,8 +17,8 @@ import pyarrow as pa
 from plait._version import __version__
 from plait.devices.target import over_threads, resolve
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import read_array
 from plait.formats.fasta import read_fasta
+from plait.formats.files import read_array
 from plait.formats.tables import open_table
 from plait.states.decoding import Decoded, decode_each, likelihood_each, paths, posterior, ties
 from plait.states.graphs import Graph

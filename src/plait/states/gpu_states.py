@@ -72,12 +72,10 @@ def _swept(batch: SequenceBatch, target: CudaTarget, traced: bool, take: Any) ->
     def one(own: NDArray[np.int64]) -> None:
         codes, counts = batch.codes(own)
         with POOL.slot(target.devices) as slot:
-            memory = (
-                slot.room("values", (2, own.size, states), np.float64),
-                slot.room("reached", (codes.shape[1] + 1 if traced else 1, own.size, states), np.float64),
-                slot.room("scales", (own.size, 1) if traced else codes.shape, np.float64),
-                slot.room("path", codes.shape if traced else (1, 1), np.int32),
-            )
+            values = slot.room("values", (2, own.size, states), np.float64)
+            ways = slot.room("reached", (codes.shape[1] + 1 if traced else 1, own.size, states), np.float64)
+            out = slot.room("scales", (own.size, 1) if traced else codes.shape, np.float64)
+            memory = values, ways, out, slot.room("path", codes.shape if traced else (1, 1), np.int32)
             given, blocks = slot.upload("given", (tables, codes, counts)), -(-own.size // _THREADS)
             sweep_each.launch(blocks, _THREADS, batch.algebra, *given, memory, stream=slot.stream)
             scales, path = slot.download("scales", memory[2]), slot.download("path", memory[3])
@@ -258,23 +256,16 @@ def graph_batch(batch: GraphBatch, target: CudaTarget) -> list[Path] | None:
             for k, rows in enumerate(own):
                 frames[k, : len(rows), : graph.labels] = rows[:, : graph.labels]
             counts = np.array([len(rows) for rows in own])
-            memory = (
-                slot.room("values", (len(own), 2, states), np.float64),
-                slot.room("back", (len(own), longest + 1, states), np.int32),
-            )
-            out = (
-                slot.room("scores", len(own), np.float64),
-                slot.room("path", (len(own), room), np.int32),
-                slot.room("lengths", len(own), np.int64),
-            )
+            values = slot.room("values", (len(own), 2, states), np.float64)
+            memory = values, slot.room("back", (len(own), longest + 1, states), np.int32)
+            paths = slot.room("path", (len(own), room), np.int32)
+            out = slot.room("scores", len(own), np.float64), paths, slot.room("lengths", len(own), np.int64)
             given = *slot.upload("given", (arcs, frames, counts)), np.int64(graph.start), float(batch.beam)
             sweep_graph.launch(len(own), _BLOCK, *given, memory, out, stream=slot.stream)
-            scores, paths, lengths = (slot.download(f"out {k}", array) for k, array in enumerate(out))
+            found = [slot.download(f"out {k}", array) for k, array in enumerate(out)]
             slot.wait()
-            return [
-                graph.path(float(score), order[path[:length][::-1]])
-                for score, path, length in zip(scores, paths, lengths, strict=True)
-            ]
+            told = zip(*found, strict=True)
+            return [graph.path(float(score), order[path[:length][::-1]]) for score, path, length in told]
 
     found = over_threads(len(target.devices), range(0, len(batch.frames), most), one)
     return [path for some in found for path in some]

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plait.devices.target import On, Problem, Target, interpreted, over_threads, resolve, spelled
 from plait.errors import FormatError, InvalidInput, in_range, whole
-from plait.formats.compression import read_text
+from plait.formats.files import read_text
 from plait.lang.algebras import BIG_COUNT, Count, LogSum, MaxPlus, choice, extend
 from plait.lang.compile import by_type_of, kernel, shared
 from plait.lang.lanes import prefetch
@@ -524,9 +524,8 @@ class Graph:
         sweep: Any = sweep_arcs
         if algebra is BIG_COUNT:
             sweep, table = interpreted(sweep_arcs), arcs.table.astype(object)
-            rows, table[:, 0] = (
-                (own > -math.inf).astype(np.int64).astype(object) for own in (rows, table[:, 0])
-            )
+            both = rows, table[:, 0]
+            rows, table[:, 0] = ((own > -math.inf).astype(np.int64).astype(object) for own in both)
             arcs = arcs._replace(table=table)
         states, kind, most = self.states, rows.dtype, min(self.states, most or self.states)
         room = max(states, _TOGETHER, int(np.diff(seats[:, 1]).max()))

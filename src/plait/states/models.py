@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import write_json
-from plait.formats.compression import read_json
+from plait.formats.files import read_json
 
 _Floats = NDArray[np.float64]
 _FIELDS = ("states", "start", "transitions", "symbols", "emissions")

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.atomic import AtomicFile, output_errors
-from plait.types import WholeOrNot
+from plait.formats.atomic import AtomicFile, WholeOrNot, output_errors
 
 _Path: TypeAlias = str | os.PathLike[str]
 

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import input_errors
 from plait.formats.cubes.layout import AXES, CubeLayout, check_sample_type, layout_in
+from plait.formats.files import input_errors
 
 #: Types of samples by the number that the field "data type" has for them.
 _TYPES: Final = {

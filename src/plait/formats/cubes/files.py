@@ -25,13 +25,13 @@ from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import (
     AtomicFile,
     HiddenOutput,
+    WholeOrNot,
     bad_output,
     check_not_input,
     check_output,
     description_errors,
     output_errors,
 )
-from plait.formats.compression import input_errors
 from plait.formats.cubes.envi import (
     DATA_SUFFIXES,
     data_of,
@@ -52,7 +52,7 @@ from plait.formats.cubes.layout import (
     with_byte_order,
 )
 from plait.formats.cubes.origin import MOST_PREFIX, CubeOrigin
-from plait.types import Closing, WholeOrNot
+from plait.formats.files import Closing, input_errors
 
 #: Where the rows of a file do not lie together, so many bytes of them are read or written at a time.
 _AHEAD = 1 << 26

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import input_errors
 from plait.formats.cubes.files import FileCube, LibraryWriter
 from plait.formats.cubes.layout import (
     CubeLayout,
@@ -22,6 +21,7 @@ from plait.formats.cubes.layout import (
     layout_in,
     load_package,
 )
+from plait.formats.files import input_errors
 
 _PURPOSE = "NetCDF"
 #: Names by which the dimension of bands is known.

@@ -19,8 +19,8 @@ import numpy as np
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import bad_output, write_json
-from plait.formats.compression import read_json
 from plait.formats.cubes.layout import CubeLayout
+from plait.formats.files import read_json
 
 _VERSION = 1
 #: Bytes before the first sample that are kept.

@@ -18,7 +18,7 @@ import pyarrow.parquet as arrow_parquet
 
 from plait.errors import FormatError, InvalidInput, whole_fields
 from plait.formats.checkpoints import Checkpoint
-from plait.formats.compression import (
+from plait.formats.files import (
     FileKind,
     check_readable,
     content_digest,

@@ -30,7 +30,7 @@ from plait._version import __version__
 from plait.errors import FormatError
 from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, output_errors
 from plait.formats.checkpoints import Checkpoint, KeptSteps, digest_of
-from plait.formats.compression import content_digest
+from plait.formats.files import content_digest
 from plait.formats.sorted_runs import deal_rows, dealt_rows, row_hash
 from plait.run.executor import Executor, LocalExecutor, Progress
 from plait.run.rows import RunningSums

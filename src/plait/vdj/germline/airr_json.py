@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from plait.alphabets import translate
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import parse_json
+from plait.formats.files import parse_json
 from plait.vdj.germline.anchors import gapped_regions, gapped_v_anchor
 from plait.vdj.germline.fasta import with_found_anchor
 from plait.vdj.germline.files import PathLike, read_text, write_texts

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from plait.formats.atomic import AtomicFile, output_errors
-from plait.formats.compression import read_text as read_text
+from plait.formats.files import read_text as read_text
 
 PathLike = str | os.PathLike[str]
 

@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, one_of, whole_fields
 from plait.formats.atomic import AtomicFile, output_errors
-from plait.formats.compression import content_digest
+from plait.formats.files import Closing, content_digest
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.formats.rearrangements import reblock
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, row_hash, run_starts, whole_runs
 from plait.run.executor import Executor, Progress
-from plait.types import Closing
 from plait.vdj.calls import MEANINGS, STATUS_MEANINGS, STATUSES, text_of, whole_numbers
 from plait.vdj.model.expectations import PIECE
 from plait.vdj.model.junctions import GeneCalls, JunctionTable, encode_texts, model_shapes, open_junctions

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import output_errors
-from plait.formats.compression import parse_json
+from plait.formats.files import parse_json
 from plait.vdj.germline.files import read_text, write_texts
 from plait.vdj.germline.germline_set import LOCI
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel

@@ -28,7 +28,7 @@ from plait.dp.chain.graphs import CodedJunctions, GraphParts
 from plait.errors import FormatError, InvalidInput, PlaitError, whole
 from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, output_errors
 from plait.formats.checkpoints import Checkpoint
-from plait.formats.compression import content_digest, parse_json
+from plait.formats.files import content_digest, parse_json
 from plait.formats.layouts import AUTO, LayoutChoice
 from plait.run.executor import LocalExecutor
 from plait.settings import package_digest

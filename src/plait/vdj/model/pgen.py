@@ -787,7 +787,9 @@ def _run(
 def _block_rows(device: str, executor: Executor) -> int:
     """Most rows of a block: the same wherever blocks go, if a GPU is asked for by name."""
     check_device(device)
-    there = device.startswith("cuda") or (not executor.elsewhere and resolve(device).name.startswith("cuda"))
+    there = device.startswith("cuda") or (
+        not executor.elsewhere and resolve(device, 1).name.startswith("cuda")
+    )
     return _GPU_ROWS if there else _BLOCK_ROWS
 
 

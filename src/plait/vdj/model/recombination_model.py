@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from plait._version import __version__
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.atomic import AtomicFile, output_errors
-from plait.formats.compression import parse_json
+from plait.formats.files import parse_json
 from plait.vdj.germline.anchors import anchor_faults, repaired
 from plait.vdj.germline.files import read_text
 from plait.vdj.germline.germline_set import Allele, GermlineSet, Segment, parse_functionality

@@ -20,7 +20,7 @@ from plait.dp.chain.sample import FIELDS, AliasTables, ChainDraws, DrawOutput, d
 from plait.errors import InvalidInput, whole
 from plait.formats.checkpoints import Checkpoint, digest_of
 from plait.formats.datasets import Folder, PartFile, Parts, PartWriter, rows_of_part
-from plait.formats.places import is_dataset
+from plait.formats.files import is_dataset
 from plait.formats.tables import ONE_FILE, PartSettings, TableWriter, check_one_file
 from plait.run.datasets import DatasetRun, WorkedPart, open_dataset
 from plait.run.executor import Executor, LocalExecutor

@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import check_different
 from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
-from plait.formats.compression import read_ahead
 from plait.formats.datasets import Folder, PartFile, Parts, PartWriter, rows_of_part
 from plait.formats.fastq import ReadBlock
-from plait.formats.places import beside, is_dataset
+from plait.formats.files import beside, is_dataset, read_ahead
 from plait.formats.reads import ReadFiles, ReadItem, open_reads
 from plait.formats.sheets import SampleSheet
 from plait.formats.tables import ONE_FILE, PartSettings, TableWriter, open_table

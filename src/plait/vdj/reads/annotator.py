@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.devices.target import resolve
+from plait.devices.target import resolve, spelled
 from plait.errors import FormatError, InvalidInput
 from plait.formats.fastq import RawReads, ReadBlock, checked_reads
 from plait.formats.reads import open_reads, slice_reads
@@ -456,6 +456,9 @@ def annotate(
     summary.rows = summary.sequences
     table = pa.Table.from_batches(batches, schema=annotator.schema)
     return Annotations(table=table, summary=summary, provenance=annotator.provenance)
+
+
+spelled(annotate, AnnotationSettings)
 
 
 def _counted(reads: Any, mates: Any, summary: ReadSummary) -> Iterator[tuple[ReadBlock, ReadBlock | None]]:

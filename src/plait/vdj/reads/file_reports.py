@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plait.formats.atomic import AtomicFile, output_errors, write_json
-from plait.formats.places import beside
+from plait.formats.files import beside
 from plait.vdj.reads.annotator import ReadSummary
 from plait.vdj.reads.rearrangements import STATUSES
 

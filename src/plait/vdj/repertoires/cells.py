@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from plait.formats.files import beside
 from plait.formats.layouts import AUTO, LayoutChoice
-from plait.formats.places import beside
 from plait.formats.rearrangements import RearrangementReader
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, whole_runs
 from plait.formats.tables import facts_of, open_table

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from plait._version import __version__
 from plait.errors import InvalidInput, one_of
 from plait.formats.atomic import check_different
+from plait.formats.files import beside, is_dataset
 from plait.formats.layouts import AUTO, ConvertedFile, LayoutChoice, TableInput, check_layout, layout_of
-from plait.formats.places import beside, is_dataset
 from plait.formats.rearrangements import RearrangementReader, reblock, roles_of
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, whole_runs
 from plait.formats.tables import check_tables, open_table
