@@ -47,6 +47,15 @@ def test_models(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert float(rows_of(out)[-1][3]) == posterior(own, "AT")[1, 1]
 
 
+def test_numbers_of_paths_have_all_their_digits(model: Path, tmp_path: Path) -> None:
+    # Of more digits than Python turns into text of its own accord.
+    (tmp_path / "long.fasta").write_text(f">one\n{'ACGT' * 3750}\n")
+    out = tmp_path / "o.tsv"
+    assert main(["decode", str(model), str(tmp_path / "long.fasta"), "-o", str(out), "--what", "count"]) == 0
+    digits = rows_of(out)[1][1]
+    assert len(digits) == 4516 and int(digits[-9:]) == pow(2, 15_000, 10**9)
+
+
 def test_graphs(tmp_path: Path) -> None:
     (tmp_path / "g.txt").write_text("0 1 1 7 0.5\n1 0 2 8\n0\n1 1\n")
     np.save(tmp_path / "frames.npy", np.zeros((3, 2)))

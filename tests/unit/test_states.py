@@ -103,6 +103,8 @@ def test_lanes_blocks_and_definitions_agree(states: int, monkeypatch: pytest.Mon
         (lambda _: lanes_of(1), interpreted),
     ):
         monkeypatch.setattr(decoding, "lanes_of", lanes)
+        # Of a model with the lanes of before.
+        decoding._kept.cache_clear()
         monkeypatch.setattr(decoding, "_HELD", 16 * 8 * 7)
         batch = decoding._batch(model, [symbols, symbols[:33], symbols[:1]], decoding._BEST)
         alone, shorter, first = decoding._decode_groups(run(decoding.decode_states), batch, CpuTarget(1))
@@ -354,6 +356,19 @@ def test_a_text_is_one_sequence_and_several_come_from_anywhere(run: Any) -> None
         run(model, "0110")
     given, told = ["0110", "01"], run(model, (text for text in ["0110", "01"]))
     assert str(told) == str(run(model, given))
+
+
+def test_letters_and_names_are_found_alike() -> None:
+    names = ("C", "long", "", "é", "A", "\U0001f600")
+    model = HiddenMarkovModel([1.0], [[1.0]], [[1 / 6] * 6], symbols=names)
+    text = "CAéA\U0001f600C"
+    assert model.codes(text).tolist() == model.codes([*text]).tolist() == [0, 4, 3, 4, 5, 0]
+    assert model.codes(["A", "", "C"]).tolist() == [4, 2, 0]
+    assert model.codes(["A", "", "long"]).tolist() == [4, 2, 1]
+    assert model.codes(np.array([*text])[::2]).tolist() == [0, 3, 5]
+    for wrong in ("CB", "C\uffff", "C\ud800"):
+        with pytest.raises(InvalidInput, match="symbol 2, expected one of C, long"):
+            model.codes(wrong)
 
 
 def test_sequences_that_cannot_be() -> None:

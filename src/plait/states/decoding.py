@@ -345,30 +345,43 @@ def laid_out(
     # All rows of one group of lanes; of several an even number.
     count = wide if wide == lanes.width else states + states % 2
 
-    def padded(rows: NDArray[Any], count: int, width: int = wide) -> NDArray[Any]:
-        found = _aligned((count, width))
-        found[: len(rows), : rows.shape[1]] = rows
-        found[:, rows.shape[1] :] = found[len(rows) :] = algebra.zero
-        return found
+    padded = partial(_padded, algebra, wide)
+    groups = padded(count, transitions).reshape(count, -1, lanes.width).swapaxes(0, 1)
+    matrix = _padded(algebra, lanes.width, groups.size // lanes.width, groups.reshape(-1, lanes.width))
+    backwards = padded(count, transitions.T)
+    return lanes, _Tables(padded(1, start[None]), matrix, backwards, padded(len(table), table))
 
-    groups = padded(transitions, count).reshape(count, -1, lanes.width).swapaxes(0, 1)
-    matrix = padded(groups.reshape(-1, lanes.width), groups.size // lanes.width, lanes.width)
-    backwards = padded(transitions.T, count)
-    return lanes, _Tables(padded(start[None], 1), matrix, backwards, padded(table, len(table)))
+
+def _padded(algebra: Any, wide: int, count: int, rows: NDArray[Any]) -> NDArray[Any]:
+    found = _aligned((count, wide))
+    found[: len(rows), : rows.shape[1]] = rows
+    found[:, rows.shape[1] :] = found[len(rows) :] = algebra.zero
+    return found
+
+
+# By type, too: tuples of other algebras are equal.
+@lru_cache(8, typed=True)
+def _kept(model: HiddenMarkovModel, algebra: Any, back: bool = False) -> tuple[Any, _Tables]:
+    """Lanes and a model in them, or with transitions turned round from where all is open."""
+    start, steps, table = model.probabilities if algebra is _SUM else model.logs
+    if back:
+        start, steps = np.full_like(start, algebra.one), steps.T
+    return laid_out(algebra, start, steps, table)
 
 
 def _swept(
-    algebra: Any, start: NDArray[Any], transitions: NDArray[Any], rows: NDArray[Any], *, kept: bool = False
+    model: HiddenMarkovModel, algebra: Any, rows: NDArray[Any], *, back: bool = False, kept: bool = False
 ) -> tuple[NDArray[Any], NDArray[Any], _Floats]:
-    """Sweep one sequence of frames that weigh `rows` (frames, states).
+    """Sweep one sequence of frames that weigh `rows` (frames, states), by a model or `back` (`_kept`).
 
     What reaches states (frames, states), if it is to be kept, values after the last frame, and scales.
     """
-    lanes, model = laid_out(algebra, start, transitions, rows)
-    frames, states = rows.shape[:2]
-    values, reached = (_aligned((n, 1, model.table.shape[1])) for n in (2, frames if kept else 1))
+    lanes, own = _kept(model, algebra, back)
+    (frames, states), wide = rows.shape, own.begin.shape[1]
+    tables = own._replace(table=_padded(algebra, wide, frames, rows))
+    values, reached = (_aligned((n, 1, wide)) for n in (2, frames if kept else 1))
     codes, counts, scales = np.arange(frames, dtype=np.int32)[None], np.array([frames]), np.ones((1, frames))
-    sweep_states(lanes, algebra, model, codes, counts, (0, frames), values, Reached(reached), scales)
+    sweep_states(lanes, algebra, tables, codes, counts, (0, frames), values, Reached(reached), scales)
     return reached[:, 0, :states], values[frames & 1, 0, :states], scales[0]
 
 
@@ -402,11 +415,6 @@ def decode(model: HiddenMarkovModel, observations: ArrayLike) -> Decoded:
     return decode_each(model, [observations], device="cpu", threads=1)[0]
 
 
-@lru_cache(2)
-def _kept(model: HiddenMarkovModel, algebra: Any) -> tuple[Any, _Tables]:
-    return laid_out(algebra, *(model.logs if algebra is _BEST else model.probabilities))
-
-
 class SequenceBatch(NamedTuple):
     """Sequences of `owner` as they were `given`.
 
@@ -421,7 +429,7 @@ class SequenceBatch(NamedTuple):
     logs: Sequence[float]
     algebra: Any
 
-    def groups(self, width: int, most: float = math.inf) -> list[NDArray[np.int64]]:
+    def groups(self, width: int, most: float = math.inf) -> list[list[int]]:
         """Numbers of sequences with frames, of like lengths, up to so many with `most` frames."""
         sizes = [len(one) for one in self.rows]
         order, found = sorted(range(len(sizes)), key=sizes.__getitem__), []
@@ -430,7 +438,7 @@ class SequenceBatch(NamedTuple):
             last = min(first + width, len(order))
             while last > first + 1 and (last - first) * sizes[order[last - 1]] > most:
                 last = (first + last + 1) // 2
-            found.append(np.array(order[first:last]))
+            found.append(order[first:last])
             first = last
         return found
 
@@ -439,17 +447,17 @@ class SequenceBatch(NamedTuple):
         own = self.model[2].shape[0] == self.owner.probabilities[2].shape[0]
         return _kept(self.owner, self.algebra) if own else laid_out(self.algebra, *self.model)
 
-    def codes(self, own: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def codes(self, own: list[int]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Rows of some sequences one below the other, and their numbers of frames."""
         counts = np.array([len(self.rows[k]) for k in own])
-        if own.size == 1:
+        if len(own) == 1:
             return self.rows[own[0]][None], counts
-        codes = np.zeros((own.size, counts.max()), np.int32)
+        codes = np.zeros((len(own), counts.max()), np.int32)
         for lane, k in enumerate(own):
             codes[lane, : counts[lane]] = self.rows[k]
         return codes, counts
 
-    def add_logs(self, logs: _Floats, own: NDArray[np.int64], counts: Any, scales: _Floats) -> None:
+    def add_logs(self, logs: _Floats, own: list[int], counts: Any, scales: _Floats) -> None:
         """Add logarithms of what probabilities of some sequences were divided by, (sequences, frames)."""
         for k, count, sums in zip(own, counts, scales, strict=True):
             if sums[:count].all():
@@ -457,7 +465,7 @@ class SequenceBatch(NamedTuple):
                 continue
             # Too improbable to be told beside the rest, or impossible.
             weights = self.owner.log_weights(self.given[k])
-            _, after, _ = _swept(_LOG_SUM, *self.owner.logs[:2], weights)
+            _, after, _ = _swept(self.owner, _LOG_SUM, weights)
             logs[k] = np.logaddexp.reduce(after)
 
 
@@ -469,20 +477,20 @@ def _decode_groups(run: Any, batch: SequenceBatch, target: Target) -> list[Decod
     found = [Decoded(0.0, np.empty(0, np.int32))] * len(batch.rows)
     spare: list[NDArray[Any]] = [np.empty(0, kind)] * target.threads
 
-    def one(own: NDArray[np.int64]) -> None:
+    def one(own: list[int]) -> None:
         codes, counts = batch.codes(own)
-        frames = codes.shape[1]
-        size = min(max(_HELD // (8 * own.size * each), 1), frames)
-        values = _aligned((-(-frames // size) + 1, 2, own.size, wide))
+        count, frames = codes.shape
+        size = min(max(_HELD // (8 * count * each), 1), frames)
+        values = _aligned((-(-frames // size) + 1, 2, count, wide))
         # Memory is used again: new pages take as long as what is written to them.
-        held, room = spare.pop(), (size + 1) * own.size * each
+        held, room = spare.pop(), (size + 1) * count * each
         held = held if held.size >= room else _aligned((room,), kind)
-        rows = held[:room].reshape(size + 1, own.size, each)
+        rows = held[:room].reshape(size + 1, count, each)
         ways: Any = Reached(rows) if kind == "f8" else Noted(rows)
         run(lanes, batch.algebra, model, codes, counts, values, ways)
         spare.append(held)
-        for k, score, line, count in zip(own, values[0, 0, :, 0].tolist(), codes, counts, strict=True):
-            found[k] = Decoded(score, line[:count])
+        for k, score, path, last in zip(own, values[0, 0, :, 0].tolist(), codes, counts, strict=True):
+            found[k] = Decoded(score, path[:last])
 
     over_threads(target.threads, batch.groups(_TOGETHER), one)
     return found
@@ -492,9 +500,9 @@ def _sum_groups(sweep: Any, batch: SequenceBatch, target: Target) -> _Floats:
     lanes, model = batch.laid_out()
     logs = np.array(batch.logs, np.float64)
 
-    def one(own: NDArray[np.int64]) -> None:
+    def one(own: list[int]) -> None:
         codes, counts = batch.codes(own)
-        values, scales = _aligned((3, own.size, model.begin.shape[1])), np.empty(codes.shape)
+        values, scales = _aligned((3, len(own), model.begin.shape[1])), np.empty(codes.shape)
         frames = 0, codes.shape[1]
         sweep(lanes, batch.algebra, model, codes, counts, frames, values[:2], Reached(values[2:]), scales)
         batch.add_logs(logs, own, counts, scales)
@@ -576,15 +584,15 @@ def _several(sequences: Iterable[ArrayLike]) -> list[ArrayLike]:
 def _batch(model: HiddenMarkovModel, sequences: Sequence[ArrayLike], algebra: Any) -> SequenceBatch:
     """Sequences of symbols share the rows of the emissions; others have rows of their own."""
     sequences = _several(sequences)
-    start, steps, emissions = model.logs if algebra is _BEST else model.probabilities
-    parts, rows, logs, first = [emissions], [], [], len(emissions)
-    for one in sequences:
-        symbols, own, log = model.emissions is not None and np.ndim(one) != 2, emissions[:0], 0.0
-        if not symbols:
-            own, log = (model.log_weights(one), 0.0) if algebra is _BEST else _probabilities(model, one)
-        rows.append(model.codes(one) if symbols else np.arange(first, first + len(own), dtype=np.int32))
+    start, steps, table = model.logs if algebra is _BEST else model.probabilities
+    parts, rows, logs, first = [table], [], [0.0] * len(sequences), len(table)
+    for k, one in enumerate(sequences):
+        if model.emissions is not None and np.ndim(one) != 2:
+            rows.append(model.codes(one))
+            continue
+        own, logs[k] = (model.log_weights(one), 0.0) if algebra is _BEST else _probabilities(model, one)
+        rows.append(np.arange(first, first + len(own), dtype=np.int32))
         parts.append(own)
-        logs.append(log)
         first += len(own)
     return SequenceBatch(model, sequences, (start, steps, np.concatenate(parts)), rows, logs, algebra)
 
@@ -625,15 +633,15 @@ def _expected(
 ) -> tuple[_Floats, _Floats, float]:
     """Posteriors (frames, states), expected transitions (states, states) if `counted`, the log-likelihood."""
     scaled, log = _probabilities(model, observations)
-    forward, _, scales = _swept(_SUM, model.start, model.transitions, scaled, kept=True)
-    ones, transitions = np.ones_like(model.start), model.transitions
-    behind = _swept(_SUM, ones, transitions.T, scaled[::-1], kept=True)[0][::-1]
+    forward, _, scales = _swept(model, _SUM, scaled, kept=True)
+    behind = _swept(model, _SUM, scaled[::-1], back=True, kept=True)[0][::-1]
     ahead = forward * scaled
     ahead /= np.where(scales > 0, scales, 1.0)[:, None]
     both = ahead * behind
     totals = both.sum(axis=1, keepdims=True)
     if not totals.all():
         return _expected_of_logarithms(model, model.log_weights(observations))
+    transitions = model.transitions
     if counted:
         after = behind[1:] * scaled[1:]
         after /= after.sum(axis=1, keepdims=True)
@@ -645,9 +653,9 @@ def _expected(
 
 def _expected_of_logarithms(model: HiddenMarkovModel, weights: _Floats) -> tuple[_Floats, _Floats, float]:
     """The same where probabilities are too small for numbers; not a number where there is no path."""
-    start, steps, _ = model.logs
-    forward, after, _ = _swept(_LOG_SUM, start, steps, weights, kept=True)
-    behind = _swept(_LOG_SUM, np.zeros_like(model.start), steps.T, weights[::-1], kept=True)[0][::-1]
+    steps = model.logs[1]
+    forward, after, _ = _swept(model, _LOG_SUM, weights, kept=True)
+    behind = _swept(model, _LOG_SUM, weights[::-1], back=True, kept=True)[0][::-1]
     log = float(np.logaddexp.reduce(after))
     ahead = forward + weights
     if log == -math.inf:
@@ -737,7 +745,7 @@ def ties(model: HiddenMarkovModel, observations: ArrayLike) -> int:
     if not len(weights):
         return 1
     start, steps, _ = model.logs
-    reached, last, _ = _swept(_BEST, start, steps, weights, kept=True)
+    reached, last, _ = _swept(model, _BEST, weights, kept=True)
     pairs = itertools.pairwise(zip(reached + weights, reached, strict=True))
     tight = ((old[:, None] + steps == new) & (new > -math.inf) for (old, _), (_, new) in pairs)
     best, counts = last.max(), _counts(start > -math.inf, tight)

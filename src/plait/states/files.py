@@ -6,8 +6,8 @@ import json
 import math
 import os
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -24,8 +24,8 @@ from plait.states.decoding import Decoded, decode_each, likelihood_each, paths, 
 from plait.states.graphs import Graph
 from plait.states.models import HiddenMarkovModel
 
-#: Rows of each of some sequences.
-_Rows: TypeAlias = list[list[dict[str, Any]]]
+#: Columns by name of each of some sequences.
+_Columns: TypeAlias = list[dict[str, Any]]
 _FIELDS: Final = {
     "best": [("score", pa.float64()), ("first", pa.int64()), ("last", pa.int64()), ("state", pa.string())],
     "sum": [("log_likelihood", pa.float64())],
@@ -70,8 +70,11 @@ def decode_file(
                 each = answer(given)
             except InvalidInput as error:
                 raise _blamed(error, observations, answer, held) from error
-            rows = [{"sequence_id": k, **row} for k, some in zip(names, each, strict=True) for row in some]
-            writer.write(pa.RecordBatch.from_pylist(rows, schema))
+            counts = [len(one[fields[0][0]]) for one in each]
+            columns = [pa.array(np.repeat(np.array(names, object), counts), pa.string())]
+            for name, kind in fields:
+                columns.append(pa.concat_arrays([pa.array(one[name], kind) for one in each]))
+            writer.write(pa.record_batch(columns, schema=schema))
     return sequences, writer.rows
 
 
@@ -96,42 +99,47 @@ def _held(path: str | os.PathLike[str]) -> Iterator[Sequence[tuple[str, Any]]]:
             yield [(block.names[k], block.sequence(k).decode()) for k in part]
 
 
-def _of_graph(what: str, beam: float, most: int | None, graph: Graph, given: Sequence[Any]) -> _Rows:
-    """Rows for a sequence of frames; it comes alone, from an array."""
+def _of_graph(what: str, beam: float, most: int | None, graph: Graph, given: Sequence[Any]) -> _Columns:
+    """Columns for a sequence of frames; it comes alone, from an array."""
     (frames,) = given[:1]
     if isinstance(frames, str) or frames.ndim == 1:
         raise InvalidInput("frames", found="symbols", expected="logarithms (frames, labels) for a graph")
     if what == "sum":
-        return [[{"log_likelihood": graph.log_sum(frames)}]]
+        return [{"log_likelihood": [graph.log_sum(frames)]}]
     if what == "count":
-        return [[{"paths": str(graph.paths(frames))}]]
+        return [{"paths": [_digits(graph.paths(frames))]}]
     found = graph.best_path(frames, beam=beam, most=most)
-    return [[{"score": found.score, "labels": found.outputs.tolist()}]]
+    return [{"score": [found.score], "labels": [found.outputs.tolist()]}]
 
 
-def _of_model(what: str, on: Any, model: HiddenMarkovModel, given: Sequence[Any]) -> _Rows:
-    """Rows for each of some sequences."""
+def _digits(number: int) -> str:
+    """A whole number of any size as text; Python's own stops at 4,300 digits."""
+    return f"{Decimal(number):f}"
+
+
+def _of_model(what: str, on: Any, model: HiddenMarkovModel, given: Sequence[Any]) -> _Columns:
+    """Columns for each of some sequences."""
     if what == "best":
         return [_stretches(model, one) for one in decode_each(model, given, **on)]
     if what == "sum":
-        return [[{"log_likelihood": log}] for log in likelihood_each(model, given, **on).tolist()]
+        return [{"log_likelihood": [log]} for log in likelihood_each(model, given, **on).tolist()]
 
-    def one(given: Any) -> list[dict[str, Any]]:
+    def one(given: Any) -> dict[str, Any]:
         if what == "count":
-            return [{"paths": str(paths(model, given)), "best_paths": str(ties(model, given))}]
+            return {"paths": [_digits(paths(model, given))], "best_paths": [_digits(ties(model, given))]}
         shares = posterior(model, given)
         frames, own = np.nonzero(shares >= _LEAST)
-        told = zip(frames.tolist(), own.tolist(), shares[frames, own].tolist(), strict=True)
-        return [{"frame": t + 1, "state": model.states[s], "probability": share} for t, s, share in told]
+        names = pa.array(model.states, pa.string()).take(pa.array(own))
+        return {"frame": frames + 1, "state": names, "probability": shares[frames, own]}
 
     return over_threads(resolve("cpu", on["threads"]).threads, given, one)
 
 
-def _stretches(model: HiddenMarkovModel, found: Decoded) -> list[dict[str, Any]]:
+def _stretches(model: HiddenMarkovModel, found: Decoded) -> dict[str, Any]:
     """A row for each stretch of frames in one state."""
-    told: dict[str, Any] = {"score": found.score}
-    if found.score == -math.inf or not found.path.size:
-        return [told]
-    path, names = found.path, model.states
-    ends = [0, *(np.flatnonzero(np.diff(path)) + 1).tolist(), path.size]
-    return [told | {"first": a + 1, "last": b, "state": names[path[a]]} for a, b in pairwise(ends)]
+    path, names = found.path, pa.array(model.states, pa.string())
+    if found.score == -math.inf or not path.size:
+        return {"score": [found.score], "first": [None], "last": [None], "state": [None]}
+    ends = np.array([0, *(np.flatnonzero(np.diff(path)) + 1), path.size])
+    states = names.take(pa.array(path[ends[:-1]]))
+    return {"score": [found.score] * len(states), "first": ends[:-1] + 1, "last": ends[1:], "state": states}

@@ -69,14 +69,14 @@ def _swept(batch: SequenceBatch, target: CudaTarget, traced: bool, take: Any) ->
     _, tables = laid_out(batch.algebra, *batch.model, alone=True)
     states = tables.begin.shape[1]
 
-    def one(own: NDArray[np.int64]) -> None:
+    def one(own: list[int]) -> None:
         codes, counts = batch.codes(own)
         with POOL.slot(target.devices) as slot:
-            values = slot.room("values", (2, own.size, states), np.float64)
-            ways = slot.room("reached", (codes.shape[1] + 1 if traced else 1, own.size, states), np.float64)
-            out = slot.room("scales", (own.size, 1) if traced else codes.shape, np.float64)
+            values = slot.room("values", (2, len(own), states), np.float64)
+            ways = slot.room("reached", (codes.shape[1] + 1 if traced else 1, len(own), states), np.float64)
+            out = slot.room("scales", (len(own), 1) if traced else codes.shape, np.float64)
             memory = values, ways, out, slot.room("path", codes.shape if traced else (1, 1), np.int32)
-            given, blocks = slot.upload("given", (tables, codes, counts)), -(-own.size // _THREADS)
+            given, blocks = slot.upload("given", (tables, codes, counts)), -(-len(own) // _THREADS)
             sweep_each.launch(blocks, _THREADS, batch.algebra, *given, memory, stream=slot.stream)
             scales, path = slot.download("scales", memory[2]), slot.download("path", memory[3])
             slot.wait()
@@ -90,7 +90,7 @@ def decode_batch(batch: SequenceBatch, target: CudaTarget) -> list[Decoded]:
     found = [Decoded(0.0, np.empty(0, np.int32))] * len(batch.rows)
 
     def take(own: Any, counts: Any, scores: Any, path: Any) -> None:
-        for lane, k in enumerate(own.tolist()):
+        for lane, k in enumerate(own):
             found[k] = Decoded(float(scores[lane, 0]), path[lane, : counts[lane]].copy())
 
     _swept(batch, target, True, take)
