@@ -25,7 +25,7 @@ from plait.dp.pairs import lists
 from plait.dp.pairs.gaps import AffineGap
 from plait.dp.pairs.lists import (
     PairResults,
-    align_pairs_kernel,
+    align_kernel_of,
     make_memory,
     make_setup,
     read_only,
@@ -211,7 +211,7 @@ class _InLanes:
         one, ends = np.zeros(1, np.int64), np.zeros((1, 4), np.int64)
         self._found = PairResults(one, ends, runs, np.zeros(1, np.int64))
         memory = make_memory(setup, size, size)
-        self._sweep = bound(align_pairs_kernel, setup, read_only(task), 0, 1, memory, self._found)
+        self._sweep = bound(align_kernel_of(setup), setup, read_only(task), 0, 1, memory, self._found)
         self._described = _Description((task.query, task.target), ends, matrix.scores, runs)
 
     def align(self, query: bytes, target: bytes) -> ShortResult:

@@ -853,7 +853,11 @@ walk_kernel, close_kernel = kernel(walk), kernel(close_at_border)
 describe_kernel = kernel(describe_paths)
 
 
-def align_pairs_compiled(setup: PairSetup, *args: Any) -> Any:
+def align_kernel_of(setup: PairSetup) -> Any:
     """`align_pairs`, compiled."""
-    octets = isinstance(setup.gap, GapDifferences)
-    return (align_octets_kernel if octets else align_pairs_kernel)(setup, *args)
+    return align_octets_kernel if isinstance(setup.gap, GapDifferences) else align_pairs_kernel
+
+
+def align_pairs_compiled(setup: PairSetup, *args: Any) -> Any:
+    """The same, called."""
+    return align_kernel_of(setup)(setup, *args)
