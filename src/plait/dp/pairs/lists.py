@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -546,9 +547,11 @@ def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = No
     if max(lowest, min(rows, columns) * largest) >= _LARGEST:
         why = f"scores of {rows:,} by {columns:,} residues could reach 2^31; scale scores and gap costs down"
         raise Unsupported("this pair with these scores", why=why)
-    # Two registers need not wait for each other; below four stripes too many rows are not there.
+    # Two registers need not wait for each other; below four stripes profiles take as long as they save.
     wide = lanes_of(min(2 * host_lanes(8).width, 64)) if lanes is None else lanes
     asked = dtype == np.uint8 or (dtype is None and rows >= 4 * ROWS * wide.width)
+    if lanes is None and dtype is None and not (asked or task.free.anywhere):
+        asked = prod(int(own.max(initial=0)) + 1 for own in (task.query, task.target)) <= 32
     if asked and (octets := _octet_setup(task, columns, keep, wide)) is not None:
         return octets
     for kind in (np.int16, np.int32) if dtype is None else (dtype,):
@@ -588,8 +591,8 @@ def _biased(task: PairList, source: Any) -> Any:
 
 def _octet_setup(task: PairList, columns: int, keep: bool, lanes: Any) -> PairSetup | None:
     """How to sweep by differences; None where octets do not hold them."""
-    source = _source(task, lanes.width, np.uint8)
-    if task.free.anywhere or source is None or not _fit_octets(task, source.table):
+    source = None if task.free.anywhere else _source(task, lanes.width, np.uint8)
+    if source is None or not _fit_octets(task, source.table):
         return None
     gap = GapDifferences(np.uint8(task.gap_open - task.gap_extend))
     limits = Region(0, 0, 0, 0, 0, min(_LONGEST_STRETCH, columns), task.gap_open, 0, 255, 0)
@@ -850,7 +853,11 @@ walk_kernel, close_kernel = kernel(walk), kernel(close_at_border)
 describe_kernel = kernel(describe_paths)
 
 
-def align_pairs_compiled(setup: PairSetup, *args: Any) -> Any:
+def align_kernel_of(setup: PairSetup) -> Any:
     """`align_pairs`, compiled."""
-    octets = isinstance(setup.gap, GapDifferences)
-    return (align_octets_kernel if octets else align_pairs_kernel)(setup, *args)
+    return align_octets_kernel if isinstance(setup.gap, GapDifferences) else align_pairs_kernel
+
+
+def align_pairs_compiled(setup: PairSetup, *args: Any) -> Any:
+    """The same, called."""
+    return align_kernel_of(setup)(setup, *args)
