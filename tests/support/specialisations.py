@@ -16,9 +16,6 @@ __all__ = ["MOST", "Specialisations"]
 
 #: Each takes 1 to 12 s of processor to compile.
 MOST = 8
-_ALIGN_PAIRS, _SWEEP_REGION = "plait.dp.pairs.lists.align_pairs", "plait.dp.pairs.diagonals.sweep_region"
-#: Octets have three ways to scores, with choices and without.
-_OF_OCTETS = 6
 
 
 class Specialisations:
@@ -28,9 +25,6 @@ class Specialisations:
         from plait.lang import compile as _jit
 
         self._gate = gate
-        # Where scores are looked up by bytes, tests ask for tables of words, too, in two algebras.
-        of_lists = 6 if _jit.host_features().get("avx512bw") else MOST
-        self._fewer = {_ALIGN_PAIRS: of_lists + _OF_OCTETS, _SWEEP_REGION: MOST + _OF_OCTETS}
         self._kernels: list[Any] = []
         self._asked: dict[str, set[str]] = defaultdict(set)
         make: Callable[[Any], Any] = _jit.kernel
@@ -80,9 +74,9 @@ class Specialisations:
     def _too_many(self) -> list[str]:
         counts = {name: len(types) for name, types in self._asked.items() if name.startswith("plait.")}
         return [
-            f"{name} with {count} specialisations, at most {self._fewer.get(name, MOST)}"
+            f"{name} with {count} specialisations, at most {MOST}"
             for name, count in sorted(counts.items())
-            if count > self._fewer.get(name, MOST)
+            if count > MOST
         ]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

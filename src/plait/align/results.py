@@ -143,12 +143,8 @@ def describe(paths: Paths, *, interpreted: bool = False) -> PathColumns:
     # A run of pairs can fall apart into columns, each with a number of one digit.
     pairs = int(paths.runs[paths.runs[:, 0] == 0, 1].sum())
     room = 2 * pairs + _RUN_CHARACTERS * (len(paths.runs) + 1)
-    out = PathColumns(
-        np.zeros((n, len(COUNTS)), np.int64),
-        np.empty(room, np.uint8),
-        np.zeros(n + 1, np.int64),
-        np.zeros(2, np.int64),
-    )
+    counts, bounds = np.zeros((n, len(COUNTS)), np.int64), np.zeros(n + 1, np.int64)
+    out = PathColumns(counts, np.empty(room, np.uint8), bounds)
     wrong = int((describe_paths if interpreted else describe_kernel)(paths, out))
     if wrong >= 0:
         found = (

@@ -25,11 +25,10 @@ from plait.dp.pairs import lists
 from plait.dp.pairs.gaps import AffineGap
 from plait.dp.pairs.lists import (
     PairResults,
-    align_pairs_kernel,
+    align_kernel_of,
     make_memory,
     make_setup,
     read_only,
-    shared_setup,
 )
 from plait.dp.pairs.paths import COUNTS, PathColumns, Paths
 from plait.dp.pairs.rows import SHORT_RESULT, Ends, ShortMemory, align_short_kernel, short_memory
@@ -185,7 +184,7 @@ class _Description:
         path = Paths(*sides, none, none, ends[0, 1:2], ends[0, 3:4], matrix, runs, self._bounds)
         counts = np.zeros((1, len(COUNTS)), np.int64)
         cigars = np.zeros(2 * len(runs), np.uint8)
-        self._columns = PathColumns(counts, cigars, np.zeros(2, np.int64), np.zeros(2, np.int64))
+        self._columns = PathColumns(counts, cigars, np.zeros(2, np.int64))
         self._describe = bound(lists.describe_kernel, path, self._columns)
 
     def of(self, runs: int) -> tuple[list[int], str]:
@@ -204,7 +203,7 @@ class _InLanes:
     def __init__(self, pairs: PairSweep, letters: NDArray[np.uint8]) -> None:
         matrix, size = pairs.scoring.matrix, letters.size
         task = pairs._task(code_list([letters]), code_list([letters]))
-        setup = shared_setup(make_setup(task, keep=True))
+        setup = make_setup(task, keep=True)
         self._task, self._source = task, setup.rules[0]
         # In a table of few letters a query's letter is where its row begins.
         self._step = len(matrix.letters) if isinstance(self._source, PairTable) else 1
@@ -212,7 +211,7 @@ class _InLanes:
         one, ends = np.zeros(1, np.int64), np.zeros((1, 4), np.int64)
         self._found = PairResults(one, ends, runs, np.zeros(1, np.int64))
         memory = make_memory(setup, size, size)
-        self._sweep = bound(align_pairs_kernel, *setup, read_only(task), 0, 1, memory, self._found)
+        self._sweep = bound(align_kernel_of(setup), setup, read_only(task), 0, 1, memory, self._found)
         self._described = _Description((task.query, task.target), ends, matrix.scores, runs)
 
     def align(self, query: bytes, target: bytes) -> ShortResult:

@@ -5,20 +5,23 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from plait.dp.pairs.choices import note
-from plait.dp.pairs.gaps import AffineGap, GapDifferences, cell, differences, gaps, in_lanes
+from plait.dp.pairs.gaps import AffineGap, GapDifferences, differences, in_lanes
 from plait.dp.pairs.scores import enter, prepare, scores
-from plait.lang.algebras import adds_scores, algebra_in_lanes, with_zero
+from plait.lang.algebras import adds_scores, algebra_in_lanes, choice, extend, with_zero
 from plait.lang.compile import by_type_of, shared
 from plait.lang.lanes import (
     OneLane,
+    add_saturating,
     greater,
     last_lane,
     load,
+    mask_bits,
     maximum,
     select,
     shift_in,
     splat,
     store,
+    subtract_saturating,
 )
 
 
@@ -54,8 +57,8 @@ class Region(NamedTuple):
     """Rows ``row`` to ``row_end`` and columns ``column`` to ``column_end``, cut into stretches of columns.
 
     `corner` is ``h`` of the cell above and left of the first one; `offset` what the corner of a stretch
-    becomes in lanes; `low` and `high` the least and largest number of the lanes; `floor` the value of
-    ``zero``: 0 for local alignment, without meaning for `SaturatingMaxPlus`.
+    becomes in lanes, or more; `low` and `high` the least and largest number of the lanes; `floor` what no
+    value falls below: 0 for local alignment, less than any score for others.
     """
 
     row: Any
@@ -88,57 +91,49 @@ class StripeScratch(NamedTuple):
 
 @shared
 def _visit(step: Any, keep: Any, bits: Any, at: int, v: int, diag: Any, e: Any, f: Any, s: Any) -> Any:
-    p, alg = step
-    h = cell(p, alg, diag, e, f, s)
-    e_next, f_next = gaps(p, alg, h, e, f)
-    note(keep, step, bits, at, v, (diag, e, s, h, e_next, f_next))
+    """A row of every lane; `step` has what a gap that comes down costs at the least from row to row.
+
+    A gap opened where another one comes down costs no less than going on with that, so that what a row hands
+    down need not wait for its value.
+    """
+    p, alg, onward = step
+    before = choice(alg, extend(alg, diag, s), e)
+    h = choice(alg, before, f)
+    e_next = maximum(add_saturating(e, p.prolong), add_saturating(h, p.open))
+    f_next = maximum(add_saturating(f, onward), add_saturating(before, p.open))
+    note(keep, (p, alg), bits, at, v, (diag, e, s, h, e_next, f_next))
     return h, e_next, f_next
 
 
 @shared
-def _rows_of_lanes(
-    step: Any, keep: Any, bits: Any, at: int, state: Any, above: Any, s: Any, exists: Any
-) -> Any:
+def _rows_of_lanes(step: Any, keep: Any, bits: Any, at: int, state: Any, above: Any, s: Any) -> Any:
     """One step: the rows of every lane from top to bottom.
 
-    `state` is h and e of the rows, the f of the last row, and the h above the first row one step ago. Rows
-    that do not exist pass on what comes from above, so that the last one always has the stripe's last row.
+    `state` is h and e of the rows, the f of the last row, and the h above the first row one step ago.
     """
-    h, e, f, diag = state
-    up, f = above
-    complete, exist = exists
-    h0, e0, f0 = _visit(step, keep, bits, at, 0, diag, e[0], f, s[0])
-    if not complete:
-        h0 = select(exist[0], h0, up)
-        f0 = select(exist[0], f0, f)
+    h, e, _, diag = state
+    h0, e0, f0 = _visit(step, keep, bits, at, 0, diag, e[0], above[1], s[0])
     h1, e1, f1 = _visit(step, keep, bits, at, 1, h[0], e[1], f0, s[1])
-    if not complete:
-        h1 = select(exist[1], h1, h0)
-        f1 = select(exist[1], f1, f0)
     h2, e2, f2 = _visit(step, keep, bits, at, 2, h[1], e[2], f1, s[2])
-    if not complete:
-        h2 = select(exist[2], h2, h1)
-        f2 = select(exist[2], f2, f1)
     h3, e3, f3 = _visit(step, keep, bits, at, 3, h[2], e[3], f2, s[3])
-    if not complete:
-        h3 = select(exist[3], h3, h2)
-        f3 = select(exist[3], f3, f2)
-    return (h0, h1, h2, h3), (e0, e1, e2, e3), f3, up
+    return (h0, h1, h2, h3), (e0, e1, e2, e3), (f0, f1, f2, f3)
 
 
 @shared
-def _where(begun: Any, going: Any, a: Any, b: Any) -> Any:
-    return select(begun, select(going, a, b), b)
-
-
-@shared
-def _four_where(begun: Any, going: Any, a: Any, b: Any) -> Any:
+def _four_where(masks: Any, a: Any, b: Any) -> Any:
     return (
-        _where(begun, going, a[0], b[0]),
-        _where(begun, going, a[1], b[1]),
-        _where(begun, going, a[2], b[2]),
-        _where(begun, going, a[3], b[3]),
+        select(masks[0], a[0], b[0]),
+        select(masks[1], a[1], b[1]),
+        select(masks[2], a[2], b[2]),
+        select(masks[3], a[3], b[3]),
     )
+
+
+@shared
+def _four_inside(inside: Any, a: Any, b: Any) -> Any:
+    begun, going = inside
+    some = _four_where((going, going, going, going), a, b)
+    return _four_where((begun, begun, begun, begun), some, b)
 
 
 @shared
@@ -154,28 +149,37 @@ def _lanes_inside(lanes: Any, score: Any, t: int, columns: int) -> Any:
 @shared
 def _inside(lanes: Any, score: Any, t: int, columns: int, before: Any, after: Any, least: Any) -> Any:
     """The state in step `t`: `after` in the lanes that are inside the stretch, `before` in the others."""
-    begun, going = _lanes_inside(lanes, score, t, columns)
-    h = _four_where(begun, going, after[0], before[0])
-    e = _four_where(begun, going, after[1], before[1])
-    seen = _four_where(begun, going, after[0], (least, least, least, least))
+    inside = _lanes_inside(lanes, score, t, columns)
+    h, e = _four_inside(inside, after[0], before[0]), _four_inside(inside, after[1], before[1])
+    seen = _four_inside(inside, after[0], (least, least, least, least))
     return (h, e, after[2], after[3]), seen
 
 
 @shared
-def _watch_row(best: Any, where: Any, h: Any, number: Any) -> Any:
-    return maximum(best, h), select(greater(h, best), number, where)
+def _watch_row(lanes: Any, groups: Any, row: int, h: Any, number: Any) -> Any:
+    best = load(lanes, groups, 9 + row, 0)
+    store(lanes, groups, 9 + row, 0, maximum(best, h))
+    where = load(lanes, groups, 13 + row, 0)
+    store(lanes, groups, 13 + row, 0, select(greater(h, best), number, where))
+    return maximum(best, h)
 
 
 @shared
-def _watch_rows(anywhere: bool, best: Any, where: Any, h: Any, number: Any) -> Any:
-    """The best value of each row in every lane and the step when it first came, if ends are `anywhere`."""
-    if anywhere:
-        b0, w0 = _watch_row(best[0], where[0], h[0], number)
-        b1, w1 = _watch_row(best[1], where[1], h[1], number)
-        b2, w2 = _watch_row(best[2], where[2], h[2], number)
-        b3, w3 = _watch_row(best[3], where[3], h[3], number)
-        return (b0, b1, b2, b3), (w0, w1, w2, w3)
-    return best, where
+def _watch_rows(lanes: Any, groups: Any, limit: Any, h: Any, t: int) -> Any:
+    """Note the best value of each row in every lane and the step when it first came, if one is above `limit`.
+
+    Returns the limit from then on.
+    """
+    most = maximum(maximum(h[0], h[1]), maximum(h[2], h[3]))
+    if mask_bits(greater(most, limit)) == 0:
+        return limit
+    groups[8, 0] = t
+    single = OneLane(1)
+    number, one = splat(lanes, load(single, groups, 8, 0)), splat(lanes, load(single, groups, 8, 1))
+    b0, b1 = _watch_row(lanes, groups, 0, h[0], number), _watch_row(lanes, groups, 1, h[1], number)
+    b2, b3 = _watch_row(lanes, groups, 2, h[2], number), _watch_row(lanes, groups, 3, h[3], number)
+    # An equal value in an earlier row would be better.
+    return maximum(limit, subtract_saturating(maximum(maximum(b0, b1), maximum(b2, b3)), one))
 
 
 @shared
@@ -247,15 +251,22 @@ def _leave_stretch(lanes: Any, edges: Any, scratch: Any, stripe: Any, base: int)
 
 
 @shared
+def _existing(exist: Any, above: Any, h: Any, f: Any) -> Any:
+    """Rows that do not exist pass on what comes from above: the last one has the last row of the stripe."""
+    h0, f0 = select(exist[0], h[0], above[0]), select(exist[0], f[0], above[1])
+    h1, f1 = select(exist[1], h[1], h0), select(exist[1], f[1], f0)
+    h2, f2 = select(exist[2], h[2], h1), select(exist[2], f[2], f1)
+    h3, f3 = select(exist[3], h[3], h2), select(exist[3], f[3], f2)
+    return (h0, h1, h2, h3), (f0, f1, f2, f3)
+
+
+@shared
 def _sweep_stretch(lanes: Any, step: Any, rules: Any, scratch: Any, bits: Any, stripe: Any) -> None:
     """Visit the rows of a stripe in a stretch of columns."""
     source, anywhere, keep = rules
-    score, groups = scratch.score, scratch.groups
+    score, groups, width = scratch.score, scratch.groups, lanes.width
     _, rows, first, last = stripe
-    columns = last - first
-    single = OneLane(1)
-    width = lanes.width
-    least = step[1].zero
+    columns, single, least = last - first, OneLane(1), step[1].zero
     one = splat(lanes, load(single, groups, 8, 1))
     none = splat(lanes, load(single, score.counts, 0, 1))
     exist = (
@@ -270,28 +281,28 @@ def _sweep_stretch(lanes: Any, step: Any, rules: Any, scratch: Any, bits: Any, s
     letters = rows_of_letters - rows_of_letters
     h = _load_rows(lanes, groups, 0)
     state = (h, _load_rows(lanes, groups, 4), h[0], load(lanes, groups, 8, 0))
-    best = (least, least, least, least)
-    number = one - one
-    where = (number, number, number, number)
+    limit, start = splat(lanes, load(single, groups, 8, 2)), one - one
+    _store_rows(lanes, groups, 9, (limit, limit, limit, limit))
+    _store_rows(lanes, groups, 13, (start, start, start, start))
     for t in range(columns + width - 1):
         letters = enter(source, letters, first + t)
         s = _four_scores(source, lanes, one, score, letters, t)
         up = shift_in(state[0][3], load(single, scratch.above, 0, t))
-        f = shift_in(state[2], load(single, scratch.above, 1, t))
-        after = _rows_of_lanes(step, keep, bits, t, state, (up, f), s, (complete, exist))
+        above = up, shift_in(state[2], load(single, scratch.above, 1, t))
+        h, e, f = _rows_of_lanes(step, keep, bits, t, state, above, s)
+        if not complete:
+            h, f = _existing(exist, above, h, f)
+        after = h, e, f[3], up
         if t >= width - 1 and t < columns:
-            state = after
-            best, where = _watch_rows(anywhere, best, where, after[0], number)
+            state, seen = after, after[0]
         else:
             state, seen = _inside(lanes, score, t, columns, state, after, least)
-            best, where = _watch_rows(anywhere, best, where, seen, number)
-        number = number + one
-        store(single, scratch.below, 0, t, last_lane(after[0][3]))
-        store(single, scratch.below, 1, t, last_lane(after[2]))
+        store(single, scratch.below, 0, t, last_lane(h[3]))
+        store(single, scratch.below, 1, t, last_lane(f[3]))
+        if anywhere:
+            limit = _watch_rows(lanes, groups, limit, seen, t)
     _store_rows(lanes, groups, 0, state[0])
     _store_rows(lanes, groups, 4, state[1])
-    _store_rows(lanes, groups, 9, best)
-    _store_rows(lanes, groups, 13, where)
 
 
 @shared
@@ -317,7 +328,8 @@ def _octets_of_lanes(
     v1, e1, two = _visit_octets(step, keep, bits, t, 1, (v[1], e[1]), one, s[1])
     v2, e2, three = _visit_octets(step, keep, bits, t, 2, (v[2], e[2]), two, s[2])
     v3, e3, four = _visit_octets(step, keep, bits, t, 3, (v[3], e[3]), three, s[3])
-    return letters, (v0, v1, v2, v3), (e0, e1, e2, e3), (one, two, three, four)
+    each = (one[0], two[0], three[0], four[0]), (one[1], two[1], three[1], four[1])
+    return letters, (v0, v1, v2, v3), (e0, e1, e2, e3), each
 
 
 @shared
@@ -326,8 +338,8 @@ def _hand_down(lanes: Any, scratch: Any, stripe: Any, t: int, each: Any) -> None
     edge, groups, last = scratch.above, scratch.groups, stripe[1] - 1
     lane, at = last // 4, stripe[2] + t + lanes.width - 1 - last // 4
     if lane <= t and t < stripe[3] - stripe[2] + lane:
-        _store_rows(lanes, groups, 9, (each[0][0], each[1][0], each[2][0], each[3][0]))
-        _store_rows(lanes, groups, 13, (each[0][1], each[1][1], each[2][1], each[3][1]))
+        _store_rows(lanes, groups, 9, each[0])
+        _store_rows(lanes, groups, 13, each[1])
         edge[0, at], edge[1, at] = groups[9 + last % 4, lane], groups[13 + last % 4, lane]
 
 
@@ -344,15 +356,15 @@ def _sweep_octets(lanes: Any, step: Any, rules: Any, scratch: Any, bits: Any, st
     for part in range(2):
         for t in range(last if part else 0, columns + lanes.width - 1 if part else first):
             letters, v, e, each = _octets_of_lanes(step, rules, lanes, scratch, bits, start, t, state)
-            begun, going = _lanes_inside(lanes, scratch.score, t, columns)
-            v, e = _four_where(begun, going, v, state[1]), _four_where(begun, going, e, state[2])
-            state = letters, v, e, each[3]
+            inside = _lanes_inside(lanes, scratch.score, t, columns)
+            v, e = _four_inside(inside, v, state[1]), _four_inside(inside, e, state[2])
+            state = letters, v, e, (each[0][3], each[1][3])
             _hand_down(lanes, scratch, stripe, t, each)
         for t in range(first, first if part else last):
             letters, v, e, each = _octets_of_lanes(step, rules, lanes, scratch, bits, start, t, state)
-            state = letters, v, e, each[3]
-            store(single, edge, 0, start + t, last_lane(each[3][0]))
-            store(single, edge, 1, start + t, last_lane(each[3][1]))
+            state = letters, v, e, (each[0][3], each[1][3])
+            store(single, edge, 0, start + t, last_lane(each[0][3]))
+            store(single, edge, 1, start + t, last_lane(each[1][3]))
     _store_rows(lanes, groups, 0, state[1])
     _store_rows(lanes, groups, 4, state[2])
 
@@ -414,7 +426,7 @@ def _sweep_values(
     gap: Any, lanes: Any, algebra: Any, rules: Any, region: Any, edges: Any, memory: Any
 ) -> None:
     scratch, bits, best = memory
-    p = in_lanes(gap, lanes)
+    p, alg = in_lanes(gap, lanes), algebra_in_lanes(algebra, lanes)
     height = 4 * lanes.width
     corner = region.corner
     groups = scratch.groups
@@ -424,17 +436,17 @@ def _sweep_values(
         corner = int(edges.column_h[row + rows - 1])
         for first in range(region.column, region.column_end, region.stretch):
             last = min(first + region.stretch, region.column_end)
-            base = left - region.offset
+            # What no value falls below is the least number of the lanes, or lies below it.
+            base = max(left - region.offset, region.floor - region.low)
+            groups[8, 0] = left - base
             left = int(edges.row_h[last - 1])
-            groups[8, 0] = region.offset
             groups[8, 1] = 1
-            groups[8, 2] = min(max(region.floor - base, region.low), region.high)
-            alg = algebra_in_lanes(with_zero(algebra, groups[8, 2]), lanes)
+            groups[8, 2] = min(max(best[0] - 1 - base, region.low), region.high)
             stripe = (row, rows, first, last)
             here = bits[(row - region.row) // height, (first - region.column) // region.stretch]
             prepare(rules[0], lanes, scratch.score, stripe)
             _enter_stretch(lanes, region, edges, scratch, stripe, base)
-            _sweep_stretch(lanes, (p, alg), rules, scratch, here, stripe)
+            _sweep_stretch(lanes, (p, alg, maximum(p.open, p.prolong)), rules, scratch, here, stripe)
             _leave_stretch(lanes, edges, scratch, stripe, base)
             if rules[1]:
                 _record_best(scratch, base, stripe, best)
@@ -457,11 +469,11 @@ def sweep_region(
 ) -> None:
     """Visit a region stripe by stripe (`ROWS` times `lanes` rows), each in stretches of columns.
 
-    Numbers of `gap` and `algebra` have the type of the scores: `SaturatingMaxPlus` with the least of them as
-    zero, or `MaxPlus`, whose zero is made for each stretch from ``region.floor``. With `GapDifferences`,
-    octets, no alignment ends inside, and ``region.offset`` is what opening a gap costs. `rules` are score
-    source, whether an alignment may end in any cell, and what is kept. Changed in place:
-    `edges`; `bits`, where choices are kept, unsigned (stripes, stretches, stretch + lanes - 1, ROWS, 4);
+    Numbers of `gap` and `algebra` have the type of the scores, of which ``zero`` of `SaturatingMaxPlus` is
+    the least. With `GapDifferences`, octets, and `MaxPlus`, whose zero is made from memory, no alignment ends
+    inside, and ``region.offset`` is what opening a gap costs. `rules` are score source, whether an alignment
+    may end in any cell, and what is kept. Changed in place: `edges`; `bits`,
+    where choices are kept, unsigned (stripes, stretches, stretch + lanes - 1, ROWS, 4);
     `best`, for ends in any cell, int64: best value, its row and its column. `scratch` is this thread's.
     """
     adds_scores(algebra)

@@ -26,13 +26,14 @@ from plait.dp.pairs.kbest import BestPath, KBest, k_best, sweep_tiles_kernel
 from plait.dp.pairs.lists import (
     ListBatch,
     PairResults,
+    align_beside,
     align_beside_kernel,
-    align_pairs_kernel,
+    align_pairs,
+    align_pairs_compiled,
     border_kernel,
     close_kernel,
     end_kernel,
     run_pair_list,
-    sweep_kernel,
     walk_kernel,
 )
 from plait.dp.pairs.tiles import LongPair, Tile, TileSteps, align_long, score_long
@@ -51,14 +52,15 @@ _SHARE_OF_MEMORY = 4
 def cpu_steps(threads: int) -> TileSteps:
     """The compiled steps of a long pair."""
     return TileSteps(
-        border_kernel, sweep_kernel, end_kernel, walk_kernel, close_kernel, sweep_tiles_kernel, threads
+        *(border_kernel, align_pairs_compiled, end_kernel, walk_kernel, close_kernel),
+        *(sweep_tiles_kernel, threads),
     )
 
 
 def reference_steps() -> TileSteps:
     """Their definitions."""
-    border, sweep, end, walk, close, tiles, *_ = map(interpreted, cpu_steps(1))
-    return TileSteps(border, sweep, end, walk, close, tiles, 1)
+    border, _, end, walk, close, tiles, *_ = map(interpreted, cpu_steps(1))
+    return TileSteps(border, align_pairs, end, walk, close, tiles, 1)
 
 
 def on_long_pair(find: Callable[[LongPair, TileSteps], R], steps: TileSteps, pair: LongPair) -> R:
@@ -88,8 +90,8 @@ def _long(find: Callable[[LongPair, TileSteps], R], cuda: str) -> Problem[LongPa
 #: Alignments of the pairs of a list.
 PAIR_LIST: Final[Problem[ListBatch, PairResults]] = Problem(
     "a list of pairs",
-    cpu=partial(run_pair_list, align_pairs_kernel, align_beside_kernel),
-    reference=partial(run_pair_list, interpreted(align_pairs_kernel), interpreted(align_beside_kernel)),
+    cpu=partial(run_pair_list, align_pairs_compiled, align_beside_kernel),
+    reference=partial(run_pair_list, align_pairs, align_beside),
 )
 #: Best scores of queries with the targets of blocks.
 BLOCK_SCORES: Final[Problem[BlockBatch, list[NDArray[np.int64]]]] = Problem(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -12,7 +13,6 @@ from plait.devices.target import Target, over_threads
 from plait.dp.pairs.choices import (
     AsAsked,
     EdgeEnds,
-    KeepChoices,
     KeepValues,
     LocalEnds,
     ScoresOnly,
@@ -185,20 +185,6 @@ class PairMemory(NamedTuple):
 
 
 @shared
-def _sweep(lanes: Any, gap: Any, algebra: Any, rules: Any, region: Any, task: Any, memory: Any) -> None:
-    best = memory.best
-    best[0] = 0
-    best[1] = 1 << 60
-    best[2] = 1 << 60
-    rows, columns = region.row_end, region.column_end
-    whole = memory.edges
-    edges = Edges(whole.row_h[:columns], whole.row_f[:columns], whole.column_h[:rows], whole.column_e[:rows])
-    set_border(task.free, task.gap_open, task.gap_extend, edges)
-    sweep_region(lanes, gap, algebra, rules, region, edges, memory.scratch, memory.bits, best)
-    find_end(task.free, task.gap_open, task.gap_extend, edges, best)
-
-
-@shared
 def _trace(place: Any, task: Any, pair: int, memory: Any, results: Any, written: int) -> int:
     """Walk back from the best cell and write the runs behind those `written`; returns their number then."""
     free = task.free
@@ -223,56 +209,50 @@ def _write_end(best: Any, pair: int, results: Any) -> None:
 
 
 @shared
-def align_pair(
-    lanes: Any,
-    gap: Any,
-    algebra: Any,
-    rules: Any,
-    limits: Any,
-    task: Any,
-    pair: int,
-    memory: Any,
-    results: Any,
-    written: int,
-) -> int:
+def align_pair(setup: Any, task: Any, pair: int, memory: Any, results: Any, written: int) -> int:
     """Align one pair of sequences that are not empty; returns the runs in ``results.runs`` after it.
 
-    `rules` have the score source of all pairs; of `limits` stretch, offset, low, high and floor are used;
-    `memory` is this thread's; `written` is the number of runs in ``results.runs`` so far.
+    `setup`, `PairSetup`, has the score source of all pairs, and of its limits stretch, offset, low, high and
+    floor are used; `memory` is this thread's; `written` is the number of runs in ``results.runs`` so far.
+    Without results this is a region of a pair, with ``limits.corner``: what is asked for are its edges,
+    ``memory.edges``, its best cell and its choices, see `sweep_region`.
     """
+    lanes, gap, algebra, rules, limits = setup
     q0, q1 = task.query_starts[pair], task.query_starts[pair + 1]
     t0, t1 = task.target_starts[pair], task.target_starts[pair + 1]
     source, anywhere, keep = rules
     own = (part(source, lanes, q0, q1, t0, t1), anywhere, keep)
-    region = Region(
-        0, q1 - q0, 0, t1 - t0, 0, limits.stretch, limits.offset, limits.low, limits.high, limits.floor
-    )
-    _sweep(lanes, gap, algebra, own, region, task, memory)
-    _write_end(memory.best, pair, results)
+    rows, columns, whole = q1 - q0, t1 - t0, results.scores.size > 0
+    region, best, given = Region(0, rows, 0, columns, *limits[4:]), memory.best, memory.edges
+    best[0] = 0
+    best[1] = 1 << 60
+    best[2] = 1 << 60
+    edges = Edges(given.row_h[:columns], given.row_f[:columns], given.column_h[:rows], given.column_e[:rows])
+    if whole:
+        set_border(task.free, task.gap_open, task.gap_extend, edges)
+    sweep_region(lanes, gap, algebra, own, region, edges, memory.scratch, memory.bits, best)
+    if not whole:
+        return 0
+    find_end(task.free, task.gap_open, task.gap_extend, edges, best)
+    _write_end(best, pair, results)
     if not keeps(keep):
         return 0
-    place = StripeBits(0, 0, region.stretch, lanes.width)
-    return _trace(place, task, pair, memory, results, written)
+    return _trace(StripeBits(0, 0, limits.stretch, lanes.width), task, pair, memory, results, written)
 
 
 @shared
-def align_pairs(
-    lanes: Any,
-    gap: Any,
-    algebra: Any,
-    rules: Any,
-    limits: Any,
-    task: Any,
-    first: int,
-    last: int,
-    memory: Any,
-    results: Any,
-) -> int:
+def align_pairs(setup: Any, task: Any, first: int, last: int, memory: Any, results: Any) -> int:
     """Pairs `first` to `last`, see `align_pair`; returns the number of runs."""
     written = 0
     for pair in range(first, last):
-        written = align_pair(lanes, gap, algebra, rules, limits, task, pair, memory, results, written)
+        written = align_pair(setup, task, pair, memory, results, written)
     return written
+
+
+@shared
+def align_octets(setup: Any, task: Any, first: int, last: int, memory: Any, results: Any) -> int:
+    """`align_pairs` by differences: a kernel of its own, because it has ways of its own to scores."""
+    return align_pairs(setup, task, first, last, memory, results)
 
 
 class BesideScratch(NamedTuple):
@@ -464,12 +444,14 @@ def align_beside(
 _LONGEST_STRETCH = 4096
 _SHORTEST_STRETCH = 64
 _MARGIN = 64
+#: Lower than any score.
+_NO_FLOOR = -(1 << 40)
 #: Scores at the edges of regions are 32-bit, and those of lanes lie near them.
 _LARGEST = 2**31 - 2**20
 
 
 class PairSetup(NamedTuple):
-    """Everything but the pairs: the arguments of these names of `align_pair`."""
+    """Everything but the pairs: how `align_pair` sweeps them."""
 
     lanes: Any
     gap: Any
@@ -565,15 +547,21 @@ def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = No
     if max(lowest, min(rows, columns) * largest) >= _LARGEST:
         why = f"scores of {rows:,} by {columns:,} residues could reach 2^31; scale scores and gap costs down"
         raise Unsupported("this pair with these scores", why=why)
-    # Two registers need not wait for each other; below four stripes too many rows are not there.
+    # Two registers need not wait for each other; below four stripes profiles take as long as they save.
     wide = lanes_of(min(2 * host_lanes(8).width, 64)) if lanes is None else lanes
     asked = dtype == np.uint8 or (dtype is None and rows >= 4 * ROWS * wide.width)
+    if lanes is None and dtype is None and not (asked or task.free.anywhere):
+        asked = prod(int(own.max(initial=0)) + 1 for own in (task.query, task.target)) <= 32
     if asked and (octets := _octet_setup(task, columns, keep, wide)) is not None:
         return octets
     for kind in (np.int16, np.int32) if dtype is None else (dtype,):
         width = host_lanes(8 * np.dtype(kind).itemsize) if lanes is None else lanes
-        limits = stretch_limits(kind, width.width, largest, task.gap_open, task.gap_extend, columns)
         source = _source(task, width.width, kind)
+        two = host_lanes(8) if isinstance(source, PairTable) and source.query.dtype == np.uint8 else width
+        if lanes is None and rows >= 4 * ROWS * two.width:
+            # The scores of two registers are looked up in one.
+            width, source = two, _source(task, two.width, kind)
+        limits = stretch_limits(kind, width.width, largest, task.gap_open, task.gap_extend, columns)
         if limits is not None and (source is not None or dtype is not None):
             break
     else:
@@ -581,9 +569,9 @@ def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = No
     number = np.dtype(kind).type
     gap = AffineGap(number(-task.gap_open), number(-task.gap_extend))
     free = task.free
-    algebra: Any = SaturatingMaxPlus(number(limits.low), number(0))
-    if free.local:
-        algebra = MaxPlus(number(0), number(0))
+    algebra = SaturatingMaxPlus(number(limits.low), number(0))
+    if not free.local:
+        limits = limits._replace(floor=_NO_FLOOR)
     rules = sweep_rules(source, kind, bool(free.anywhere), keep)
     return PairSetup(width, gap, algebra, rules, limits)
 
@@ -603,32 +591,13 @@ def _biased(task: PairList, source: Any) -> Any:
 
 def _octet_setup(task: PairList, columns: int, keep: bool, lanes: Any) -> PairSetup | None:
     """How to sweep by differences; None where octets do not hold them."""
-    source = _source(task, lanes.width, np.uint8)
-    if task.free.anywhere or source is None or not _fit_octets(task, source.table):
+    source = None if task.free.anywhere else _source(task, lanes.width, np.uint8)
+    if source is None or not _fit_octets(task, source.table):
         return None
     gap = GapDifferences(np.uint8(task.gap_open - task.gap_extend))
     limits = Region(0, 0, 0, 0, 0, min(_LONGEST_STRETCH, columns), task.gap_open, 0, 255, 0)
     rules = sweep_rules(_biased(task, source), np.uint8, False, keep)
     return PairSetup(lanes, gap, MaxPlus(np.uint8(0), np.uint8(0)), rules, limits)
-
-
-#: Lower than any score.
-_NO_FLOOR = -(1 << 40)
-
-
-def shared_setup(setup: PairSetup) -> PairSetup:
-    """The same sweep for lists of pairs, by the kernel of local alignment where that costs 3 % at the most.
-
-    All lists take six kernels: tables of few letters, local and not, profiles of scores alone, local and not,
-    profiles with choices, and 32 bits. A floor that no score reaches makes a local recurrence a global one.
-    """
-    number = type(setup.gap[0])
-    source, _, keep = setup.rules
-    traced = isinstance(source, SkewedProfile) and isinstance(keep, KeepChoices)
-    if isinstance(setup.algebra, MaxPlus) or not (traced or number is np.int32):
-        return setup
-    limits = setup.limits._replace(floor=_NO_FLOOR)
-    return setup._replace(algebra=MaxPlus(number(0), number(0)), limits=limits)
 
 
 def choice_bytes(setup: PairSetup, rows: int, columns: int) -> int:
@@ -847,10 +816,10 @@ def run_pair_list(
 ) -> PairResults:
     """Align the pairs of a list, shares of it side by side; results are in its order.
 
-    `call` and `call_beside` are `plait.dp.pairs.lists.align_pairs_kernel` and `align_beside_kernel` or their
-    definitions in Python. ``runs`` has no rows beyond those used.
+    `call` and `call_beside` are `align_pairs_compiled` and `align_beside_kernel` or their definitions.
+    ``runs`` has no rows beyond those used.
     """
-    setup, task, threads = shared_setup(batch.setup), read_only(batch.pairs), target.threads
+    setup, task, threads = batch.setup, read_only(batch.pairs), target.threads
     rows, columns = np.diff(task.query_starts), np.diff(task.target_starts)
     none = np.zeros((0, 2), np.int64)
     found = PairResults(np.zeros_like(rows), np.zeros((rows.size, 4), np.int64), none, np.zeros_like(rows))
@@ -863,7 +832,7 @@ def run_pair_list(
         runs, used = np.empty((int((rows + columns + 2)[own].sum()), 2), np.int64), 0
         for some in np.split(own, np.flatnonzero(np.diff(own) > 1) + 1):
             results = found._replace(runs=runs[used:])
-            used += call(*setup, task, int(some[0]), int(some[-1]) + 1, memory, results)
+            used += call(setup, task, int(some[0]), int(some[-1]) + 1, memory, results)
         return runs[:used].copy()
 
     parts = over_threads(threads, list(shares(rows[rest], columns[rest], threads)), run)
@@ -876,8 +845,19 @@ def run_pair_list(
     return found._replace(runs=runs)
 
 
-align_pairs_kernel, align_beside_kernel = kernel(align_pairs), kernel(align_beside)
+align_pairs_kernel, align_octets_kernel = kernel(align_pairs), kernel(align_octets)
+align_beside_kernel = kernel(align_beside)
 #: Steps of a long pair, see `plait.dp.pairs.tiles`.
-border_kernel, sweep_kernel, end_kernel = kernel(set_border), kernel(sweep_region), kernel(find_end)
+border_kernel, end_kernel = kernel(set_border), kernel(find_end)
 walk_kernel, close_kernel = kernel(walk), kernel(close_at_border)
 describe_kernel = kernel(describe_paths)
+
+
+def align_kernel_of(setup: PairSetup) -> Any:
+    """`align_pairs`, compiled."""
+    return align_octets_kernel if isinstance(setup.gap, GapDifferences) else align_pairs_kernel
+
+
+def align_pairs_compiled(setup: PairSetup, *args: Any) -> Any:
+    """The same, called."""
+    return align_kernel_of(setup)(setup, *args)

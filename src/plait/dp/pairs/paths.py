@@ -35,13 +35,12 @@ class PathColumns(NamedTuple):
     """What is found, changed in place; int64 except `cigars`.
 
     `counts` is (n, 7), see `COUNTS`; `cigars` the ASCII of all CIGARs, uint8, into which `bounds` (n + 1,)
-    are the offsets; `run` (2,) is operation and length of the run that is being written.
+    are the offsets.
     """
 
     counts: Any
     cigars: Any
     bounds: Any
-    run: Any
 
 
 @shared
@@ -49,34 +48,25 @@ def put_run(letters: Any, at: int, length: int, letter: int) -> int:
     """Write a run unless it is empty; returns where the next one begins."""
     if length == 0:
         return at
-    digits = 1
-    power = 10
+    # Most runs have one digit.
+    digits, power = 1, 10
     while power <= length:
         digits += 1
         power *= 10
-    for k in range(digits):
+    for k in range(digits - 1):
         letters[at + digits - 1 - k] = 48 + length % 10
         length //= 10
+    letters[at] = 48 + length
     letters[at + digits] = letter
     return at + digits + 1
 
 
 @shared
-def _write_run(out: Any, at: int) -> int:
-    """Write the run under way; returns where the next one begins."""
-    after = put_run(out.cigars, at, out.run[1], out.run[0])
-    out.run[1] = 0
-    return after
-
-
-@shared
-def _continue(out: Any, at: int, letter: int, length: int) -> int:
-    """Put columns of one kind at the end of a CIGAR."""
-    if out.run[0] != letter:
-        at = _write_run(out, at)
-        out.run[0] = letter
-    out.run[1] += length
-    return at
+def _continue(out: Any, at: int, letter: int, length: int, next_letter: int, columns: int) -> Any:
+    """Put columns of one kind behind a run that is not written yet; returns where, and the run under way."""
+    if letter == next_letter:
+        return at, letter, length + columns
+    return put_run(out.cigars, at, length, letter), next_letter, columns
 
 
 @shared
@@ -94,9 +84,7 @@ def _describe(paths: Any, out: Any, pair: int, at: int) -> int:
     counts = out.counts[pair]
     q = paths.query_offsets[pair] + counts[0]
     t = paths.target_offsets[pair] + counts[1]
-    out.run[0] = 0
-    out.run[1] = 0
-    similar = 0
+    similar = letter = columns = 0
     for r in range(paths.run_offsets[pair], paths.run_offsets[pair + 1]):
         operation = paths.runs[r, 0]
         length = paths.runs[r, 1]
@@ -107,20 +95,20 @@ def _describe(paths: Any, out: Any, pair: int, at: int) -> int:
                 b = paths.target[t + k]
                 similar += 1 if paths.matrix[a, b] > 0 else 0
                 matches += 1 if a == b else 0
-                at = _continue(out, at, 61 if a == b else 88, 1)
+                at, letter, columns = _continue(out, at, letter, columns, 61 if a == b else 88, 1)
             counts[2] += matches
             counts[3] += length - matches
             q += length
             t += length
         elif length > 0:
-            letter = 68 if operation == 1 else 73
+            gap = 68 if operation == 1 else 73
             counts[5] += length
-            counts[6] += 1 if out.run[0] != letter else 0
-            at = _continue(out, at, letter, length)
+            counts[6] += 1 if letter != gap else 0
+            at, letter, columns = _continue(out, at, letter, columns, gap, length)
             q += 0 if operation == 1 else length
             t += length if operation == 1 else 0
     counts[4] = similar
-    return _write_run(out, at)
+    return put_run(out.cigars, at, columns, letter)
 
 
 @shared

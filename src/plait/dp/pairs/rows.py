@@ -425,7 +425,7 @@ class ShortMemory(NamedTuple):
 
 #: Where in the numbers the result begins, and its size.
 SHORT_RESULT = slice(2, 5)
-_NUMBERS = 12
+_NUMBERS = 10
 
 
 @shared
@@ -469,7 +469,7 @@ def align_short(p: Any, alg: Any, ends: Any, free: Any, table: Any, matrix: Any,
     memory.counts[:] = 0
     none = numbers[5:6]
     path = Paths(query, target, none, none, numbers[3:4], numbers[4:5], matrix, runs[first:], numbers[6:8])
-    describe_paths(path, PathColumns(memory.counts, octets[2 * most :], numbers[8:10], numbers[10:12]))
+    describe_paths(path, PathColumns(memory.counts, octets[2 * most :], numbers[8:10]))
     return int(numbers[9])
 
 

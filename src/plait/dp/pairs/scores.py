@@ -279,14 +279,19 @@ class SkewedProfile(NamedTuple):
 class Barred(NamedTuple):
     """Scores of another source, but for pairs of residues that must not be aligned.
 
-    `rows` and `columns` are those of the pairs, int64 (pairs,); `marks`, int32 (steps of a stretch, ROWS *
-    lanes), is memory.
+    `rows` and `columns`, int64 (pairs,), are those of the pairs, in the part that is swept; `marks`, int32
+    (steps of a stretch, ROWS * lanes), is memory.
     """
 
     source: Any
     rows: Any
     columns: Any
     marks: Any
+
+    @staticmethod
+    def part(source: Barred, lanes: Any, q0: Any, q1: Any, t0: Any, t1: Any) -> Any:
+        own = part(source.source, lanes, q0, q1, t0, t1)
+        return Barred(own, source.rows, source.columns, source.marks)
 
     @staticmethod
     def prepare(source: Barred, lanes: Any, scratch: Any, stripe: Any) -> Any:

@@ -16,8 +16,16 @@ from numpy.typing import NDArray
 
 from plait.dp.pairs.choices import of_kind
 from plait.dp.pairs.diagonals import Edges
-from plait.dp.pairs.lists import FreeEnds, PairSetup, choice_bytes, make_memory
-from plait.dp.pairs.scores import ROWS, Barred, part
+from plait.dp.pairs.lists import (
+    FreeEnds,
+    PairList,
+    PairResults,
+    PairSetup,
+    choice_bytes,
+    make_memory,
+    read_only,
+)
+from plait.dp.pairs.scores import ROWS, Barred
 from plait.dp.pairs.traceback import DONE, Costs, StripeBits
 
 _LEAST_TILE = 1024
@@ -219,6 +227,8 @@ def tile_grid(region: Tile, threads: int, stripe: int, checkpoint_limit: int) ->
 
 _NOWHERE = 1 << 60
 _TAKING = Lock()
+#: Of a tile, which has edges instead.
+_NO_RESULTS = PairResults(*(np.zeros(size, np.int64) for size in (0, (0, 4), (0, 2), 0)))
 #: Bytes of choices that are kept for other walks.
 _KEPT_CHOICES: Final = 1 << 28
 #: Cells of a tile in which one thread looks for the end of an alignment.
@@ -424,32 +434,32 @@ def sweep_tile(
 
     `edges`, upper and left, are changed to the lower and right ones; `corner` is ``h`` above and left.
     """
-    setup = pair.setup
-    source, anywhere, kind = setup.rules
-    own = part(source, setup.lanes, tile.row, tile.row_end, tile.column, tile.column_end)
-    rules = (own, anywhere, of_kind(kind, keep))
-    rows, columns = tile.row_end - tile.row, tile.column_end - tile.column
-    memory = make_memory(setup._replace(rules=rules), rows, columns, edges=False)
-    region = setup.limits._replace(row_end=rows, column_end=columns, corner=corner)
-    best = np.array([0, _NOWHERE, _NOWHERE], np.int64)
-    if pair.barred is not None:
-        rules = (_barred(own, pair.barred, tile, region, setup.lanes.width), *rules[1:])
-    steps.sweep(
-        setup.lanes, setup.gap, setup.algebra, rules, region, edges, memory.scratch, memory.bits, best
+    costs, (source, anywhere, kind) = pair.costs, pair.setup.rules
+    setup = pair.setup._replace(
+        rules=(source, anywhere, of_kind(kind, keep)), limits=pair.setup.limits._replace(corner=corner)
     )
+    memory = make_memory(setup, tile.row_end - tile.row, tile.column_end - tile.column, edges=False)
+    if pair.barred is not None:
+        setup = setup._replace(rules=(_barred(setup, pair.barred, tile), *setup.rules[1:]))
+    rows, columns = np.array([tile.row, tile.row_end]), np.array([tile.column, tile.column_end])
+    task = PairList(costs.query, rows, costs.target, columns, *costs[2:5], pair.free)
+    args = read_only(task), 0, 1, memory._replace(edges=edges), _NO_RESULTS
+    steps.sweep(setup, *args)
+    best = memory.best
     if best[1] < _NOWHERE:
         best[1] += tile.row
         best[2] += tile.column
     return best, memory.bits
 
 
-def _barred(source: Any, barred: Sequence[NDArray[np.int64]], tile: Tile, limits: Any, width: int) -> Barred:
+def _barred(setup: PairSetup, barred: Sequence[NDArray[np.int64]], tile: Tile) -> Barred:
     """The scores of a tile without those of the pairs in it that must not be aligned."""
     rows, columns = barred
     inside = (rows >= tile.row) & (rows < tile.row_end)
     inside &= (columns >= tile.column) & (columns < tile.column_end)
-    marks = np.empty((min(limits.stretch, limits.column_end) + width - 1, ROWS * width), np.int32)
-    return Barred(source, rows[inside] - tile.row, columns[inside] - tile.column, marks)
+    width, steps = setup.lanes.width, min(setup.limits.stretch, tile.column_end - tile.column)
+    marks = np.empty((steps + width - 1, ROWS * width), np.int32)
+    return Barred(setup.rules[0], rows[inside] - tile.row, columns[inside] - tile.column, marks)
 
 
 #: Tiles that are made ready ahead: more take the interpreter longer than they save. Those that are cut take

@@ -48,7 +48,7 @@ class StripeBits(NamedTuple):
         k = within // 4
         step = c % place.stretch + k
         word = bits[r // (4 * place.width), c // place.stretch, step, within % 4, choice]
-        return (int(word) >> k) & 1
+        return (int(word) >> int(k)) & 1
 
 
 class OctetBits(NamedTuple):
