@@ -95,6 +95,8 @@ def test_what_octets_cannot_hold_is_swept_in_wider_numbers() -> None:
     assert make_setup(many, keep=True).gap._fields == ("over",)
     for other in (
         many._replace(gap_open=85),
+        # Two residues more in gaps lie next to nothing below the diagonal, and no pair is as good.
+        many._replace(matrix=np.full((4, 4), -23, np.int32), gap_open=92, gap_extend=1),
         many._replace(gap_open=2, gap_extend=3),
         many._replace(matrix=many.matrix - 30),
         many._replace(free=few._replace(local=True, anywhere=True)),

@@ -53,14 +53,7 @@ from plait.dp.pairs.traceback import (
 from plait.errors import Unsupported
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
 from plait.lang.compile import by_type_of, host_features, kernel, shared
-from plait.lang.lanes import (
-    host_lanes,
-    lanes_of,
-    load,
-    splat,
-    store,
-    width_of,
-)
+from plait.lang.lanes import host_lanes, lanes_of, load, splat, store, width_of
 
 
 class FreeEnds(NamedTuple):
@@ -578,9 +571,10 @@ def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = No
 
 def _fit_octets(task: PairList, table: NDArray[Any]) -> bool:
     """Whether octets hold the differences of neighbouring cells, see `GapDifferences`."""
-    # A cell lies two gaps below the one on its diagonal or less, and a score and a gap above it or less.
+    # A cell lies two gaps below the one on its diagonal or less, and a score and a gap above it or less, or
+    # a gap above it where all scores are negative.
     opened, least, gaps = int(task.gap_open), int(table.min()), 4 if task.free.local else 3
-    high = int(table.max()) + gaps * opened
+    high = int(table.max(initial=0)) + gaps * opened
     return task.gap_extend <= opened and least >= -2 * opened and high <= np.iinfo(np.uint8).max
 
 
