@@ -134,6 +134,13 @@ def test_settings_that_do_not_go_together(settings: dict[str, Any], what: str) -
         search(QUERIES, TARGETS, **{"kind": "protein", **settings})
 
 
+def test_letters_in_the_place_of_files_are_told() -> None:
+    with pytest.raises(
+        InvalidInput, match="database: found 'MKVLAW', which is no file, expected paths of fi"
+    ):
+        search({"q": "MKV"}, ["MKVLAW"])
+
+
 def test_nucleotides_are_not_what_is_asked_for() -> None:
     for setting in ("translate", "composition"):
         with pytest.raises(InvalidInput, match=f"{setting}: found a database of nucleotides"):

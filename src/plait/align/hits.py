@@ -72,6 +72,10 @@ def _opened(
     if not isinstance(listed, Mapping | list) or (
         not isinstance(listed, Mapping) and all(isinstance(item, str | os.PathLike) for item in listed)
     ):
+        for path in listed if isinstance(listed, list) else ():
+            if isinstance(path, str) and path.isalpha() and not os.path.exists(path):
+                expected = "paths of files, or sequences with names: {name: letters}"
+                raise InvalidInput("database", found=f"{path[:20]!r}, which is no file", expected=expected)
         return open_source(
             listed,
             settings.kind,
