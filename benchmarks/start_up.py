@@ -41,7 +41,7 @@ COMMANDS = (
     "fold rna.fasta --device cpu -o folds.txt",
     "fold rna.fasta --probabilities --device cpu -o folds.txt",
     "hsi compress cube.npy -o cube.c123",
-    "hsi decompress cube.c123 -o back.npy",
+    "hsi decompress cube.c123 -o back.npy --force",
 )
 
 
